@@ -1,0 +1,1 @@
+"""The nouns of MCP in their newest form, one file each. The revisions translate at the edge."""

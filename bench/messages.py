@@ -1,0 +1,107 @@
+"""What the driver says and what it must hear: two eras as prepared bytes, and the check of every answer."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+# Calls prepared per server process: enough for the warm-up and for one second at 100,000 calls/s.
+PREPARED_CALLS = 200_000
+
+
+@dataclass(frozen=True)
+class Era:
+    """One way to talk: the messages before the first call, and how a call looks."""
+
+    name: str
+    hello: bytes  # asks for one answer (id 0); empty when the first message is a call already
+    after_hello: bytes
+    call_template: bytes  # takes the id and the first number; the second number is always 1
+    needs_result_type: bool
+
+
+def _line(message: dict[str, object]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def _call_template(meta: dict[str, object] | None) -> bytes:
+    params: dict[str, object] = {"name": "add", "arguments": {"a": "<a>", "b": 1}}
+    if meta is not None:
+        params["_meta"] = meta
+    line = _line({"jsonrpc": "2.0", "id": "<id>", "method": "tools/call", "params": params})
+    return line.replace(b'"<id>"', b"%d").replace(b'"<a>"', b"%d")
+
+
+_CLIENT = {"name": "bench", "version": "1"}
+
+HANDSHAKE = Era(
+    name="2025-11-25",
+    hello=_line(
+        {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT},
+        }
+    ),
+    after_hello=_line({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    call_template=_call_template(None),
+    needs_result_type=False,
+)
+
+STATELESS = Era(
+    name="2026-07-28",
+    hello=b"",
+    after_hello=b"",
+    call_template=_call_template(
+        {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": _CLIENT,
+        }
+    ),
+    needs_result_type=True,
+)
+
+
+@lru_cache(maxsize=2)
+def prepared_calls(era: Era) -> list[bytes]:
+    """Calls 1, 2, 3 …; call n asks for n + 1, so that an answer that went to the wrong call is noticed."""
+    return [era.call_template % (number, number) for number in range(1, PREPARED_CALLS + 1)]
+
+
+class WrongAnswer(Exception):
+    """The server answered, but not what it was asked."""
+
+
+def check_hello(line: bytes, era: Era) -> None:
+    answer = json.loads(line)
+    spoken = answer.get("result", {}).get("protocolVersion")
+    if answer.get("id") != 0 or spoken != era.name:
+        raise WrongAnswer(f"initialize was answered with {line[:160]!r}")
+
+
+def check_answers(lines: Iterable[bytes], first: int, count: int, era: Era) -> None:
+    """Calls first … first + count - 1 must each be answered once, without error and with the right sum."""
+    missing = set(range(first, first + count))
+    for line in lines:
+        number = _checked_id(line, era)
+        if number not in missing:
+            raise WrongAnswer(f"an answer nobody waits for: {line[:160]!r}")
+        missing.remove(number)
+    if missing:
+        raise WrongAnswer(f"{len(missing)} of {count} calls were not answered, the first is {min(missing)}")
+
+
+def _checked_id(line: bytes, era: Era) -> int:
+    answer = json.loads(line)
+    number = answer.get("id")
+    result = answer.get("result")
+    if not isinstance(number, int) or not isinstance(result, dict) or result.get("isError"):
+        raise WrongAnswer(f"not the result of a call: {line[:160]!r}")
+    if era.needs_result_type and result.get("resultType") != "complete":
+        raise WrongAnswer(f"no 2026-07-28 result: {line[:160]!r}")
+    content = result.get("content") or [{}]
+    if content[0].get("text") != str(number + 1):
+        raise WrongAnswer(f"call {number} has the wrong sum: {line[:160]!r}")
+    return number

@@ -1,0 +1,75 @@
+"""From an exchange to the bytes of its answer: shared by both eras and every carrier."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Any
+
+from msgspec import Raw
+
+from ..wire.errors import InternalError, Refused
+from ..wire.exchange import Exchange, Handler, Lasting, Result
+from ..wire.frames import Id, encode, encode_error, encode_result
+from .revision import Era, Revision
+from .shaping import shape_result
+from .voice import Voice
+
+__all__ = ["answer", "refuse"]
+
+log = logging.getLogger("interlock.server")
+
+
+async def answer(handler: Handler, exchange: Exchange, revision: Revision, id: Id, voice: Voice) -> bytes:
+    """Run the handler and encode what it gave or raised. Only cancellation by the edge escapes."""
+    try:
+        result = await handler(exchange)
+        if voice.spoke_of_progress:
+            await voice.finish()
+        return _encode_answer(revision, exchange.method, id, result)
+    except Refused as refused:
+        return refuse(revision, id, refused)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return refuse(revision, id, _internal(exchange.method))  # the author's own, nobody cancelled this run
+    except BaseException:
+        # SystemExit and KeyboardInterrupt too: one call fails, the server lives.
+        return refuse(revision, id, _internal(exchange.method))
+    finally:
+        exchange.live = False
+
+
+def refuse(revision: Revision, id: Id | None, refused: Refused) -> bytes:
+    """An error answer under the code that this revision has for it."""
+    code = revision.code_of(refused)
+    if code != refused.code:
+        refused = Refused(refused.message, refused.data, code=code)
+    try:
+        return encode_error(id, refused)
+    except (TypeError, ValueError, OverflowError):
+        return encode_error(id, Refused(refused.message, code=code))  # data that is no JSON helps nobody
+
+
+def _encode_answer(revision: Revision, method: str, id: Id, result: Result) -> bytes:
+    if type(result) is Lasting:
+        form = result.forms.get(revision.name)
+        if form is None:
+            form = result.forms[revision.name] = Raw(encode(_in_words_of(revision, method, result)))
+        return encode_result(id, form)
+    return encode_result(id, _in_words_of(revision, method, result))
+
+
+def _in_words_of(revision: Revision, method: str, result: dict[str, Any]) -> dict[str, Any]:
+    if revision.era is Era.STATELESS:  # every result says what it is (2026-07-28 basic/index#result-type)
+        return result if "resultType" in result else {"resultType": "complete", **result}
+    return shape_result(revision, method, result)
+
+
+def _internal(method: str) -> InternalError:
+    """The peer gets a reference, the log gets the traceback under it: no inside is ever told."""
+    reference = secrets.token_hex(4)
+    log.exception("! %s failed (reference %s)", method, reference)
+    return InternalError(f"Internal error (reference {reference})")

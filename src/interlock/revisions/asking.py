@@ -1,0 +1,77 @@
+"""Which question may be put to which client, and how it travels.
+
+CallBack, the strategy of the handshake era, is here; a stateless client is asked by returning `input_required`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..wire.errors import BadResult, CannotAsk
+from ..wire.exchange import Peer, Question, Result
+from ..wire.frames import Frame, error_of
+from ..wire.link import Outlet, Patience
+from ..wire.meta import RequestMeta
+from .revision import Revision
+
+__all__ = ["check_can_ask", "CallBack", "result_of", "QUESTION_PATIENCE"]
+
+QUESTION_PATIENCE = Patience(idle=None, total=3600.0)  # a person may think; a peer that is gone ends the wait at once
+_members = msgspec.json.Decoder(dict[str, Any])
+
+
+def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
+    """Refuse a question the client did not declare it can answer; one error class in every revision."""
+    capability = revision.questions.get(question.method)
+    if capability is None:
+        raise CannotAsk(f"The client's protocol revision has no {question.method}")
+    for need in (capability, *question.needs):
+        if not peer.can(need):
+            raise CannotAsk(f"The client did not declare {need}", {"requiredCapabilities": _as_object(need)})
+
+
+def _as_object(path: str) -> dict[str, Any]:
+    """`elicitation.url` as a ClientCapabilities object."""
+    head, _, rest = path.partition(".")
+    return {head: {rest: {}} if rest else {}}
+
+
+class CallBack:
+    """Ask on the request's own stream and wait, in the run's own task: when the run ends, so does the question."""
+
+    __slots__ = ("_meta", "_outlet", "_peer", "_ready", "_revision")
+
+    def __init__(
+        self,
+        revision: Revision,
+        peer: Peer,
+        outlet: Outlet,
+        meta: RequestMeta,
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._revision, self._peer, self._outlet, self._meta, self._ready = revision, peer, outlet, meta, ready
+
+    async def ask(self, question: Question) -> Result:
+        check_can_ask(self._revision, self._peer, question)
+        await self._ready()  # nothing but pings and logs before `initialized` (basic/lifecycle#initialization)
+        frame = await self._outlet.call(
+            question.method, question.params, self._meta.trace(), patience=QUESTION_PATIENCE
+        )
+        return result_of(frame, question.method, self._revision)
+
+
+def result_of(frame: Frame, method: str, revision: Revision) -> Result:
+    """The members of a response's result; its error is raised under this revision's meaning of the code."""
+    if frame.result is not UNSET and frame.error is UNSET:
+        try:
+            return _members.decode(cast(Raw, frame.result))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadResult(f"{method}: the result is no object ({error})") from None
+    refused = error_of(frame, {}) if frame.result is UNSET else None
+    if refused is None:
+        raise BadResult(f"{method}: the response has neither a proper result nor a proper error")
+    raise revision.refusal(refused.code, refused.message, refused.data)

@@ -1,0 +1,261 @@
+"""The handshake era, server side: one client that introduced itself, and the verbs only it knows.
+
+::
+
+    NEW ── initialize ──► OPENING ── answered ──► OPEN ── notifications/initialized ──► ready
+
+Requests that come while OPENING wait for its end. From OPEN on they are served; the server itself says nothing but
+pings and log messages before `ready` (basic/lifecycle).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
+from ..wire.exchange import LOCAL, Exchange, Handler, Params, Peer, Principal, Result
+from ..wire.frames import Frame, Id, encode_result
+from ..wire.link import Outlet
+from ..wire.meta import SERVER_INFO, RequestMeta
+from ..wire.methods import METHODS
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.common import LOG_LEVELS
+from ..wire.types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
+from ..wire.types.notices import ListenFilter, ListenParams
+from ..wire.types.resources import ResourceParams
+from .answering import answer, refuse
+from .asking import CallBack
+from .revision import Era, Revision
+from .shaping import plain, shape_noun
+from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
+from .voice import Voice
+
+import msgspec
+
+__all__ = ["HandshakeServer"]
+
+log = logging.getLogger("interlock.server")
+_READY_WITHIN = 30.0  # seconds a question waits for `initialized`
+_STANDING_LEVEL = "info"  # what is logged until the client says otherwise (server/utilities/logging)
+
+
+class HandshakeServer:
+    """One session: what its client said in `initialize` holds until the end."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        standing: Outlet,
+        *,
+        strict: bool = False,
+        principal: Principal = LOCAL,
+        on_ready: Callable[[], None] | None = None,
+    ) -> None:
+        self._handler = handler
+        self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
+        self._supported = names_of(rows)
+        self._standing = standing  # what goes to the session, not to one request
+        self._strict = strict
+        self._principal = principal
+        self._on_ready = on_ready
+        self._revision: Revision | None = None
+        self._peer = Peer(principal=principal)
+        self._opening: asyncio.Future[None] | None = None
+        self._ready = asyncio.Event()
+        self._watched = ListenFilter()
+        self._listening: asyncio.Task[Any] | None = None
+        self._capabilities = ServerCapabilities()
+        self._verbs: dict[str, Callable[[Any], Result]] = {
+            "ping": self._ping,
+            "logging/setLevel": self._set_level,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "shutdown": self._shutdown,
+        }
+
+    @property
+    def revision(self) -> Revision | None:
+        """The negotiated revision, None before `initialize` was answered."""
+        return self._revision
+
+    @property
+    def peer(self) -> Peer:
+        return self._peer
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def begin(
+        self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
+    ) -> bytes | Coroutine[Any, Any, bytes]:
+        """Answer at once what needs no handler, or return the work that leads to the answer."""
+        method = cast(str, frame.method)
+        try:
+            if method == "initialize":
+                return self._open(id, params)
+            if method in self._verbs and (self._revision is not None or method == "ping"):
+                return encode_result(id, self._verbs[method](params))
+            if self._revision is None and self._opening is None:
+                raise self._not_open()
+            if self._opening is not None:
+                return self._after_opening(frame, id, params, meta, outlet)
+            return self._serve(method, frame, id, params, meta, outlet)
+        except Refused as refused:
+            return refuse(self._revision or next(iter(self._rows.values()), NEWEST), id, refused)
+
+    def _serve(
+        self, method: str, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
+    ) -> Coroutine[Any, Any, bytes]:
+        revision = cast(Revision, self._revision)
+        if method not in revision.requests and method in OFFICIAL_METHODS:
+            raise MethodNotFound(f"{method} does not exist in this revision")
+        voice = Voice(outlet, revision)
+        exchange = Exchange(method, params, raw=frame.params or None, peer=self._peer, meta=meta, notify=voice.say)
+        exchange.ask = CallBack(revision, self._peer, outlet, meta, self._when_ready).ask
+        voice.follow(exchange)
+        return answer(self._handler, exchange, revision, id, voice)
+
+    async def _after_opening(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes:
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        work = self.begin(frame, id, params, meta, outlet)
+        return work if isinstance(work, bytes) else await work
+
+    # --- opening ----------------------------------------------------------------------------------
+
+    def _open(self, id: Id, params: InitializeParams) -> Coroutine[Any, Any, bytes]:
+        if self._revision is not None or self._opening is not None:
+            raise InvalidRequest("This connection is initialized already")
+        revision = self._rows.get(params.protocol_version) or newest_of(self._rows, Era.HANDSHAKE)
+        if revision is None:
+            raise self._no_handshake(params.protocol_version)
+        self._opening = asyncio.get_running_loop().create_future()
+        return self._initialize(id, params, revision)
+
+    async def _initialize(self, id: Id, params: InitializeParams, revision: Revision) -> bytes:
+        peer = Peer(
+            params.client_info, params.capabilities, principal=self._principal, log_level=_STANDING_LEVEL
+        )
+        voice = Voice(self._standing, revision)
+        opening = cast("asyncio.Future[None]", self._opening)
+        try:
+            return await answer(self._introduce(peer, revision), self._discovery(peer), revision, id, voice)
+        finally:
+            self._opening = None
+            opening.set_result(None)
+
+    def _introduce(self, peer: Peer, revision: Revision) -> Handler:
+        """`server/discover` of the handler, said as the result of `initialize`."""
+
+        async def introduce(exchange: Exchange) -> Result:
+            found = await self._handler(exchange)
+            declared = cast("dict[str, Any]", plain(found.get("capabilities", {})))
+            known = {name: value for name, value in declared.items() if name in revision.server_capabilities}
+            info = plain(found.get("_meta", {})).get(SERVER_INFO, {"name": "unknown", "version": "0"})
+            self._capabilities = msgspec.convert(known, ServerCapabilities)
+            self._peer, self._revision = peer, revision
+            result: Result = {
+                "protocolVersion": revision.name,
+                "capabilities": known,
+                "serverInfo": shape_noun(revision, "Implementation", info),
+            }
+            return result | ({"instructions": found["instructions"]} if found.get("instructions") else {})
+
+        return introduce
+
+    def _discovery(self, peer: Peer) -> Exchange:
+        return Exchange("server/discover", EmptyParams(), peer=peer)
+
+    def _not_open(self) -> Refused:
+        return InvalidParams(
+            "Send initialize first, or the protocol version and clientCapabilities in params._meta",
+            {"supported": self._supported},
+        )
+
+    def _no_handshake(self, requested: str) -> Refused:
+        told = f"This server speaks {', '.join(self._supported)} only, which has no initialize"
+        return UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
+
+    # --- notifications ----------------------------------------------------------------------------
+
+    def initialized(self) -> None:
+        """The client is ready to be spoken to. Before `initialize` this means nothing."""
+        if (self._revision is None and self._opening is None) or self._ready.is_set():
+            return
+        self._ready.set()
+        if self._on_ready is not None:
+            self._on_ready()
+        self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _when_ready(self) -> None:
+        if self._ready.is_set():
+            return
+        try:
+            async with asyncio.timeout(_READY_WITHIN):
+                await self._ready.wait()
+        except TimeoutError:
+            raise LocalError(f"the client sent no initialized within {_READY_WITHIN:g} s") from None
+
+    async def _listen(self) -> None:
+        """One internal listen exchange: change notices of the newest revision, said as the old ones."""
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        if self._revision is None:
+            return
+        can = self._capabilities.can
+        self._watched.tools_list_changed = can("tools.listChanged")
+        self._watched.prompts_list_changed = can("prompts.listChanged")
+        self._watched.resources_list_changed = can("resources.listChanged")
+        voice = Voice(self._standing, self._revision)
+
+        async def say(method: str, params: Params) -> None:
+            await voice.say(method, {key: value for key, value in params.items() if key != "_meta"})
+
+        exchange = Exchange("subscriptions/listen", ListenParams(notifications=self._watched), peer=self._peer, notify=say)
+        try:
+            await self._handler(exchange)
+        except MethodNotFound:
+            pass  # a handler without change notices
+        except Exception:
+            log.exception("! the stream of change notices ended")
+
+    # --- the old verbs ----------------------------------------------------------------------------
+
+    def _ping(self, params: EmptyParams) -> Result:
+        return {}
+
+    def _shutdown(self, params: Any) -> Result:
+        """No revision has it, but a summary in circulation does: a courtesy, off in strict mode (§16.1)."""
+        if self._strict:
+            raise MethodNotFound("shutdown is no method of MCP: close the transport instead")
+        return {}
+
+    def _set_level(self, params: SetLevelParams) -> Result:
+        self._require("logging/setLevel")
+        level = "warning" if params.level == "warn" and not self._strict else params.level
+        if level not in LOG_LEVELS:
+            raise InvalidParams(f"{level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
+        self._peer.log_level = level
+        return {}
+
+    def _subscribe(self, params: ResourceParams) -> Result:
+        self._require("resources/subscribe")
+        self._watched.resource_subscriptions.add(params.uri)
+        return {}
+
+    def _unsubscribe(self, params: ResourceParams) -> Result:
+        self._require("resources/unsubscribe")
+        self._watched.resource_subscriptions.discard(params.uri)
+        return {}
+
+    def _require(self, method: str) -> None:
+        gate = cast(str, METHODS[method].gate)
+        if not self._capabilities.can(gate):
+            raise MethodNotFound(f"This server does not offer {gate}")
+
+    def ended(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()

@@ -1,0 +1,29 @@
+"""2025-11-25: icons, fuller identities, url elicitation and its error code, extensions by capability.
+
+The experimental tasks of this revision are not declared, so their methods answer -32601.
+"""
+
+from __future__ import annotations
+
+from ..wire.errors import UrlElicitationRequired
+from .r2025_06_18 import R2025_06_18
+
+__all__ = ["R2025_11_25"]
+
+R2025_11_25 = R2025_06_18.evolve(
+    "2025-11-25",
+    server_can=["extensions"],
+    client_can=["extensions"],
+    server_tells=["notifications/elicitation/complete"],
+    means={-32042: UrlElicitationRequired},
+    reveal=[
+        "Tool.icons",
+        "Resource.icons",
+        "ResourceTemplate.icons",
+        "Prompt.icons",
+        "Content.icons",
+        "Implementation.description",
+        "Implementation.icons",
+        "Implementation.websiteUrl",
+    ],
+)

@@ -1,0 +1,122 @@
+"""Making a result fit the peer's revision: drop what it cannot know, rewrite what it cannot show.
+
+A result is walked by the table of nouns below. What a revision does not know stands in its row; a walk that would
+change nothing is not made at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+
+from ..wire.exchange import Result
+from ..wire.frames import encode
+from ..wire.meta import SERVER_INFO
+from .revision import Revision
+
+__all__ = ["shape_result", "shape_noun", "plain"]
+
+Walk = Callable[[Any], Any]
+
+RESULT_NOUN = {
+    "tools/list": "ToolList",
+    "tools/call": "CallToolResult",
+    "resources/list": "ResourceList",
+    "resources/templates/list": "TemplateList",
+    "resources/read": "ReadResult",
+    "prompts/list": "PromptList",
+    "prompts/get": "GetPromptResult",
+}
+
+PARTS: dict[str, dict[str, str]] = {
+    "ToolList": {"tools": "Tool"},
+    "CallToolResult": {"content": "Content"},
+    "Content": {"annotations": "Annotations", "resource": "ResourceContents"},
+    "ResourceList": {"resources": "Resource"},
+    "Resource": {"annotations": "Annotations"},
+    "TemplateList": {"resourceTemplates": "ResourceTemplate"},
+    "ResourceTemplate": {"annotations": "Annotations"},
+    "ReadResult": {"contents": "ResourceContents"},
+    "PromptList": {"prompts": "Prompt"},
+    "Prompt": {"arguments": "PromptArgument"},
+    "GetPromptResult": {"messages": "PromptMessage"},
+    "PromptMessage": {"content": "Content"},
+}
+_EVERY_BLOCK = frozenset({"text", "image", "audio", "resource", "resource_link"})
+_NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
+
+
+def shape_result(revision: Revision, method: str, result: Result) -> Result:
+    """`result` in the words of `revision`; a fresh dict where anything differs."""
+    if "Result.resultType" in revision.unknown:
+        result = _without_newest_members(result)
+    walk = _walk(revision, RESULT_NOUN.get(method, ""))
+    return walk(result) if walk else result
+
+
+def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
+    """One noun, for example `Implementation` or `Progress`, in the words of `revision`."""
+    walk = _walk(revision, noun)
+    return walk(value) if walk else value
+
+
+def plain(value: Any) -> Any:
+    """Raw bytes and nouns, at any depth, as dicts, lists and scalars."""
+    return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode(value))
+
+
+def _without_newest_members(result: Result) -> Result:
+    meta = result.get("_meta")
+    if not (meta and SERVER_INFO in meta) and not any(member in result for member in _NEWEST_MEMBERS):
+        return result
+    kept = {member: value for member, value in result.items() if member not in _NEWEST_MEMBERS}
+    if meta and SERVER_INFO in meta:
+        kept["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO}
+        if not kept["_meta"]:
+            del kept["_meta"]
+    return kept
+
+
+@cache
+def _walk(revision: Revision, noun: str) -> Walk | None:
+    """The walk through one noun, or None where `revision` knows all of it."""
+    dropped = frozenset(pair.partition(".")[2] for pair in revision.unknown if pair.startswith(noun + "."))
+    inner = {member: walk for member, part in PARTS.get(noun, {}).items() if (walk := _walk(revision, part))}
+    rewrites = noun == "Content" and not revision.blocks >= _EVERY_BLOCK
+    if not dropped and not inner and not rewrites:
+        return None
+
+    def walk(value: Any) -> Any:
+        if type(value) is not dict and type(value) is not list:
+            value = plain(value)
+        if isinstance(value, list):
+            return [walk(item) for item in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        members = cast("dict[str, Any]", value)
+        if rewrites and members.get("type") not in revision.blocks:
+            members = _as_text(members)
+        return {
+            member: inner[member](item) if member in inner else item
+            for member, item in members.items()
+            if member not in dropped
+        }
+
+    return walk
+
+
+def _as_text(block: dict[str, Any]) -> dict[str, Any]:
+    """A block the peer has no type for, described in a text block (handshake.md §15.3)."""
+    kind = block.get("type")
+    if kind == "resource_link":
+        parts = [str(block.get("title") or block.get("name") or "resource"), str(block.get("uri", ""))]
+        text = ": ".join(part for part in parts if part)
+    else:
+        text = f"[{kind} content of type {block.get('mimeType', 'unknown')}, not supported by this protocol revision]"
+    shaped: dict[str, Any] = {"type": "text", "text": text}
+    if "annotations" in block:
+        shaped["annotations"] = block["annotations"]
+    return shaped

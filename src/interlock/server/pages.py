@@ -1,0 +1,83 @@
+"""Ordered items and their pages: cursors that stay valid while items come and go."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Generic, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from ..wire.errors import InvalidParams
+from ..wire.exchange import Lasting
+
+__all__ = ["Catalogue"]
+
+T = TypeVar("T")
+
+
+class Catalogue(Generic[T]):
+    """Items by name in the order they were added. A page lasts until the next change."""
+
+    def __init__(self, member: str, page_size: int | None) -> None:
+        self._member = member
+        self._page_size = page_size
+        self._items: dict[str, tuple[int, T, Any]] = {}
+        self._next = 0
+        self._pages: dict[str, Lasting] = {}
+        self.offered = False
+        """True from the first item on, also when all are gone: a declared capability is kept (CAP-02)."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._items
+
+    def add(self, name: str, item: T, noun: Any) -> None:
+        self._items[name] = (self._next, item, noun)
+        self._next += 1
+        self.offered = True
+        self._pages.clear()
+
+    def remove(self, name: str) -> bool:
+        """True when there was one."""
+        self._pages.clear()
+        return self._items.pop(name, None) is not None
+
+    def get(self, name: str) -> T | None:
+        found = self._items.get(name)
+        return found[1] if found else None
+
+    def items(self) -> list[T]:
+        return [item for _, item, _ in self._items.values()]
+
+    def page(self, cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
+        """The page behind `cursor`; `hints` are the members every page of this list carries."""
+        key = "" if cursor is UNSET else "." + cursor
+        page = self._pages.get(key)
+        if page is None:
+            page = self._make(-1 if cursor is UNSET else _position(cursor), hints)
+            if len(self._pages) < 1024:
+                self._pages[key] = page
+        return page
+
+    def _make(self, after: int, hints: dict[str, Any]) -> Lasting:
+        rest = [(number, noun) for number, _, noun in self._items.values() if number > after]
+        size = self._page_size or len(rest)
+        members: dict[str, Any] = {self._member: [noun for _, noun in rest[:size]], **hints}
+        if len(rest) > size:
+            members["nextCursor"] = _cursor(rest[size - 1][0])
+        return Lasting(members)
+
+
+def _cursor(position: int) -> str:
+    return base64.urlsafe_b64encode(f"after:{position}".encode()).decode()
+
+
+def _position(cursor: str) -> int:
+    """The position a cursor names; anything we did not make is -32602 (server/utilities/pagination)."""
+    try:
+        word, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+        if word == "after" and number.isascii() and number.isdigit() and len(number) < 16:
+            return int(number)
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidParams("Unknown cursor: start again without one")

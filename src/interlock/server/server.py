@@ -1,0 +1,326 @@
+"""What a server author sees. No revision and no transport: a `Server` is a Handler.
+
+The definition is shared and immutable in use: it never writes to a peer. Only a connection can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar, cast, overload
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..revisions.revision import Revision
+from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..transport.stdio_server import run_stdio
+from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
+from ..wire.exchange import Exchange, Filter, Handler, Result
+from ..wire.frames import encode
+from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.common import Icon, Implementation
+from ..wire.types.tools import ToolAnnotations
+from .calling import Threads, caller_of
+from .changes import Changes
+from .context import Context
+from .pages import Catalogue
+from .prompts import RegisteredPrompt
+from .resources import RegisteredResource
+from .schema import read_signature
+from .tools import RegisteredTool
+
+__all__ = ["Server"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Server:
+    """A set of tools, resources and prompts, and the answers to every method of MCP."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        description: str | None = None,
+        icons: list[Icon] | None = None,
+        website_url: str | None = None,
+        instructions: str | None = None,
+        revisions: tuple[str, ...] | None = None,
+        experimental: Mapping[str, Mapping[str, Any]] | None = None,
+        extensions: Mapping[str, Mapping[str, Any]] | None = None,
+        page_size: int | None = None,
+        cache_seconds: float = 60.0,
+        cache_scope: str = "private",
+        identify: bool = True,
+        strict: bool = False,
+        threads: int = 32,
+    ) -> None:
+        self.info = Implementation(
+            name=name,
+            version=version,
+            title=title or UNSET,
+            description=description or UNSET,
+            icons=icons or UNSET,
+            website_url=website_url or UNSET,
+        )
+        self.instructions = instructions
+        self.rows: dict[str, Revision] = pick(revisions)
+        self.strict = strict
+        check_extension_ids(extensions or ())
+        self._experimental = {key: dict(value) for key, value in (experimental or {}).items()}
+        self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
+        self._hints = {"ttlMs": int(cache_seconds * 1000), "cacheScope": cache_scope}
+        self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
+        self._threads = Threads(threads)
+        self._changes = Changes()
+        self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
+        self._resources: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
+        self._templates: Catalogue[None] = Catalogue("resourceTemplates", page_size)
+        self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
+        self._speaks = False  # does any handler take a Context, and so may log?
+        self._handlers: dict[str, Handler] = {
+            "tools/call": self._call_tool,
+            "server/discover": self._discover,
+            "tools/list": self._list_tools,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "subscriptions/listen": self._listen,
+        }
+        self._handler: Handler = self._dispatch
+
+    # --- the join ---------------------------------------------------------------------------------
+
+    def __call__(self, exchange: Exchange) -> Awaitable[Result]:
+        return self._handler(exchange)
+
+    def use(self, filter: Filter) -> None:
+        """Put a filter around everything this server answers; the last one added is the outermost."""
+        self._handler = filter(self._handler)
+
+    async def _dispatch(self, exchange: Exchange) -> Result:
+        handler = self._handlers.get(exchange.method)
+        if handler is None:
+            raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
+        result = await handler(exchange)
+        if self._identity:
+            if "_meta" not in result:
+                result["_meta"] = self._identity
+            elif SERVER_INFO not in result["_meta"]:
+                result["_meta"] = {**result["_meta"], **self._identity}
+        return result
+
+    # --- what authors register --------------------------------------------------------------------
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, **facts: Any) -> Any:
+        """Offer a function as a tool: bare, or with facts about it."""
+
+        def register(function: F) -> F:
+            check_author_keys(facts.get("meta"))
+            tool = RegisteredTool(function, threads=self._threads, **facts)
+            self._add(self._tools, "tools", tool.name, tool)
+            return function
+
+        return register if function is None else register(function)
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Offer what a function returns as the resource at `uri`."""
+        check_author_keys(meta)
+
+        def register(function: F) -> F:
+            resource = RegisteredResource(
+                uri,
+                function,
+                threads=self._threads,
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                meta=meta,
+            )
+            self._add(self._resources, "resources", uri, resource)
+            return function
+
+        return register
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+    @overload
+    def prompt(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[F], F]: ...
+    def prompt(self, function: Any = None, /, **facts: Any) -> Any:
+        """Offer a function of strings as a prompt."""
+
+        def register(function: F) -> F:
+            check_author_keys(facts.get("meta"))
+            prompt = RegisteredPrompt(function, threads=self._threads, **facts)
+            self._add(self._prompts, "prompts", prompt.noun.name, prompt)
+            return function
+
+        return register if function is None else register(function)
+
+    def method(self, name: str) -> Callable[[F], F]:
+        """Answer a method of your own, for clients that know it; the function returns a mapping."""
+        if name in OFFICIAL_METHODS or name.startswith("notifications/"):
+            raise LocalError(f"{name!r} belongs to MCP: choose a name of your own, like 'example/report'")
+        return self._own(name)
+
+    def notification(self, name: str) -> Callable[[F], F]:
+        """Hear a notification of your own, or `notifications/roots/list_changed`."""
+        if not name.startswith("notifications/"):
+            raise LocalError(f"{name!r}: names of notifications start with 'notifications/'")
+        return self._own(name)
+
+    def _own(self, name: str) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            signature = read_signature(function, Context)
+            call = caller_of(function, signature, self._threads)
+
+            async def handle(exchange: Exchange) -> Result:
+                try:
+                    arguments = msgspec.structs.asdict(signature.decoder.decode(exchange.raw or Raw(b"{}")))
+                except msgspec.ValidationError as error:
+                    raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
+                return dict(await call(arguments, exchange) or {})
+
+            self._handlers[name] = handle
+            return function
+
+        return register
+
+    def _add(self, catalogue: Catalogue[Any], kind: str, name: str, item: Any) -> None:
+        if name in catalogue:
+            raise LocalError(f"there is a {kind[:-1]} {name!r} already")
+        self._speaks = self._speaks or item.takes_context
+        catalogue.add(name, item, item.noun)
+        self._changes.list_changed(kind)
+
+    def remove_tool(self, name: str) -> None:
+        self._remove(self._tools, "tools", name)
+
+    def remove_resource(self, uri: str) -> None:
+        self._remove(self._resources, "resources", uri)
+
+    def remove_prompt(self, name: str) -> None:
+        self._remove(self._prompts, "prompts", name)
+
+    def _remove(self, catalogue: Catalogue[Any], kind: str, name: str) -> None:
+        if not catalogue.remove(name):
+            raise LocalError(f"there is no {kind[:-1]} {name!r}")
+        self._changes.list_changed(kind)
+
+    def resource_changed(self, uri: str) -> None:
+        """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
+        self._changes.resource_updated(uri)
+
+    # --- the answers ------------------------------------------------------------------------------
+
+    def capabilities(self) -> ServerCapabilities:
+        """What this server can do, derived from what is registered."""
+        listing = {"listChanged": True}
+        found: dict[str, Any] = {}
+        if self._tools.offered:
+            found["tools"] = listing
+        if self._resources.offered:
+            found["resources"] = {"subscribe": True, **listing}
+        if self._prompts.offered:
+            found["prompts"] = listing
+        if self._speaks:
+            found["logging"] = {}
+        if self._experimental:
+            found["experimental"] = self._experimental
+        if self._extensions:
+            found["extensions"] = self._extensions
+        return msgspec.convert(found, ServerCapabilities)
+
+    async def _discover(self, exchange: Exchange) -> Result:
+        found: Result = {"supportedVersions": names_of(self.rows), "capabilities": self.capabilities(), **self._hints}
+        return found | ({"instructions": self.instructions} if self.instructions else {})
+
+    def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
+        if not offered:
+            raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
+        return catalogue.page(exchange.params.cursor, self._hints)
+
+    async def _list_tools(self, exchange: Exchange) -> Result:
+        return self._list(self._tools, self._tools.offered, exchange)
+
+    async def _list_resources(self, exchange: Exchange) -> Result:
+        return self._list(self._resources, self._resources.offered, exchange)
+
+    async def _list_templates(self, exchange: Exchange) -> Result:
+        return self._list(self._templates, self._resources.offered, exchange)
+
+    async def _list_prompts(self, exchange: Exchange) -> Result:
+        return self._list(self._prompts, self._prompts.offered, exchange)
+
+    async def _call_tool(self, exchange: Exchange) -> Result:
+        tool = self._tools.get(exchange.params.name)
+        if tool is None:
+            if not self._tools.offered:
+                raise MethodNotFound("This server does not offer tools")
+            raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
+        return await tool.call(exchange)
+
+    async def _read_resource(self, exchange: Exchange) -> Result:
+        if not self._resources.offered:
+            raise MethodNotFound("This server does not offer resources")
+        uri: str = exchange.params.uri
+        resource = self._resources.get(uri)
+        if resource is None:
+            raise ResourceNotFound("Resource not found", {"uri": uri})
+        contents = await resource.read(exchange)
+        return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _get_prompt(self, exchange: Exchange) -> Result:
+        prompt = self._prompts.get(exchange.params.name)
+        if prompt is None:
+            if not self._prompts.offered:
+                raise MethodNotFound("This server does not offer prompts")
+            raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
+        return await prompt.get(exchange)
+
+    async def _listen(self, exchange: Exchange) -> Result:
+        return await self._changes.listen(exchange, self.capabilities())
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def stop_listening(self) -> None:
+        """End all streams of change notices: the process is about to go."""
+        self._changes.close()
+
+    def run(self) -> None:
+        """Serve over stdio until the client goes or the process is told to stop."""
+        run_stdio(self, cast("dict[str, Revision]", self.rows), strict=self.strict, on_stop=self.stop_listening)

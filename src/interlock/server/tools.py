@@ -1,0 +1,115 @@
+"""Tools: a function, its schema, and what its return value becomes."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..wire.errors import InvalidParams, LocalError, Refused, ToolError
+from ..wire.exchange import Exchange, Result
+from ..wire.frames import encode
+from ..wire.types.content import CONTENT_TYPES
+from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
+from .calling import Threads, caller_of
+from .context import Context
+from .schema import read_signature
+
+__all__ = ["RegisteredTool", "result_of_value"]
+
+log = logging.getLogger("interlock.server")
+_NO_ARGUMENTS = Raw(b"{}")
+
+
+class RegisteredTool:
+    """One tool of a server, ready to be called."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        threads: Threads,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        signature = read_signature(function, Context)
+        self.name = name or cast(str, getattr(function, "__name__", ""))
+        self.takes_context = signature.context is not None
+        self.noun = Tool(
+            name=self.name,
+            title=title or UNSET,
+            description=description or _first_paragraph(function) or UNSET,
+            input_schema=signature.schema,
+            annotations=annotations or UNSET,
+            meta=dict(meta) if meta else UNSET,
+        )
+        self._decode = signature.decoder.decode
+        self._call = caller_of(function, signature, threads)
+        _check_name(self.name)
+
+    async def call(self, exchange: Exchange) -> Result:
+        params = cast(CallToolParams, exchange.params)
+        raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
+        try:
+            arguments = msgspec.structs.asdict(self._decode(raw))
+        except msgspec.ValidationError as error:
+            return self._refuse_arguments(raw, error)
+        try:
+            return result_of_value(await self._call(arguments, exchange))
+        except ToolError as error:
+            return _failed(str(error))
+        except Refused:
+            raise
+        except (Exception, SystemExit, KeyboardInterrupt):
+            return self._broken()
+
+    def _refuse_arguments(self, raw: Raw, error: msgspec.ValidationError) -> Result:
+        """Wrong values are for the model to mend (isError); arguments that are no object are a broken request."""
+        if bytes(raw).lstrip()[:1] != b"{":
+            raise InvalidParams("Invalid params: arguments must be an object") from None
+        return _failed(f"Invalid arguments for {self.name}: {str(error).replace('`', chr(39))}")
+
+    def _broken(self) -> Result:
+        reference = secrets.token_hex(4)
+        log.exception("! tool %s failed (reference %s)", self.name, reference)
+        return _failed(f"The tool {self.name} failed unexpectedly (reference {reference})")
+
+
+def result_of_value(value: Any) -> Result:
+    """What a tool returned, as the members of a CallToolResult."""
+    if isinstance(value, str):
+        return {"content": [{"type": "text", "text": value}]}
+    if value is None:
+        return {"content": []}
+    if isinstance(value, CONTENT_TYPES):
+        return {"content": [value]}
+    if isinstance(value, list | tuple) and value and all(isinstance(item, (str, *CONTENT_TYPES)) for item in value):
+        return {"content": [{"type": "text", "text": item} if isinstance(item, str) else item for item in value]}
+    text = encode(value).decode()
+    result: Result = {"content": [{"type": "text", "text": text}]}
+    if isinstance(value, Mapping | msgspec.Struct) or dataclasses.is_dataclass(value):
+        result["structuredContent"] = Raw(text.encode())  # the text is its twin for clients that know only text
+    return result
+
+
+def _failed(text: str) -> Result:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    lines = (getattr(function, "__doc__", None) or "").strip().split("\n\n")[0].splitlines()
+    return " ".join(line.strip() for line in lines)
+
+
+def _check_name(name: str) -> None:
+    """2025-11-25 server/tools#tool-names: 1 to 128 of letters, digits, `_`, `-`, `.`."""
+    if not 1 <= len(name) <= 128 or not name.isascii() or not name.replace("_", "a").replace("-", "a").replace(".", "a").isalnum():
+        raise LocalError(f"{name!r} is no tool name: use 1 to 128 letters, digits, '_', '-' or '.'")

@@ -1,0 +1,186 @@
+"""The calls we made and still wait for: one table, one timer, one way to fail them all."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError
+from ..wire.frames import Frame
+from ..wire.link import Patience, Told
+
+__all__ = ["Call", "Calls", "progress_of"]
+
+log = logging.getLogger("interlock.wire")
+_HELD = 64  # progress notifications that may wait for a slow listener; beyond it the oldest are dropped
+
+
+class _Token(msgspec.Struct):
+    progressToken: int | str | None = None
+
+
+_tokens = msgspec.json.Decoder(_Token)
+
+
+def progress_of(frame: Frame) -> int | str | None:
+    """The token a progress notification names; None for a malformed one, which is ignored."""
+    try:
+        return _tokens.decode(cast(bytes, frame.params)).progressToken
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        return None
+
+
+class Call:
+    """One request of ours on its way: woken by its answer, by progress, or by the end."""
+
+    __slots__ = ("_wake", "cancellable", "heard", "id", "idle_until", "method", "outcome", "patience", "position", "told", "until")
+
+    def __init__(self, id: int, method: str, patience: Patience, told: Told | None, cancellable: bool, now: float) -> None:
+        self.id = id
+        self.method = method
+        self.patience = patience
+        self.told = told
+        self.cancellable = cancellable
+        self.position: int | None = None
+        self.until = now + patience.total if patience.total is not None else float("inf")
+        self.idle_until = now + patience.idle if patience.idle is not None else float("inf")
+        self.heard: deque[Frame] | None = None
+        self.outcome: Frame | InterlockError | None = None
+        self._wake: asyncio.Future[None] | None = None
+
+    @property
+    def deadline(self) -> float:
+        return min(self.until, self.idle_until)
+
+    def alive(self, now: float) -> None:
+        """A sign of life: the idle deadline moves, the total one does not."""
+        if self.patience.idle is not None:
+            self.idle_until = now + self.patience.idle
+
+    def hear(self, frame: Frame) -> None:
+        if self.told is not None and self.outcome is None:
+            if self.heard is None:
+                self.heard = deque(maxlen=_HELD)
+            self.heard.append(frame)
+            self.wake()
+
+    def settle(self, outcome: Frame | InterlockError) -> None:
+        if self.outcome is None:
+            self.outcome = outcome
+            self.wake()
+
+    def wake(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def answer(self) -> Frame:
+        """Wait; what is told meanwhile is handled in the caller's own task, in order."""
+        while True:
+            while self.heard:
+                await self._handle(self.heard.popleft())
+            if self.outcome is not None:
+                if isinstance(self.outcome, InterlockError):
+                    raise self.outcome
+                return self.outcome
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+
+    async def _handle(self, frame: Frame) -> None:
+        assert self.told is not None
+        try:
+            handled = self.told(cast(str, frame.method), frame)
+            if handled is not None:
+                await handled
+        except Exception:
+            log.exception("! a listener failed on %s; the call goes on", frame.method)
+
+
+class Calls:
+    """All calls of one connection. A single timer stands at the earliest deadline."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, withdraw: Callable[[int, str, bool], None]
+    ) -> None:
+        self._loop = loop
+        self._withdraw = withdraw
+        self._last_id = 0
+        self.waiting: dict[int | str, Call] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+
+    def add(self, method: str, patience: Patience, told: Told | None, cancellable: bool) -> Call:
+        """A new call with an id never used before on this connection."""
+        self._last_id += 1
+        call = Call(self._last_id, method, patience, told, cancellable, self._loop.time())
+        self.waiting[call.id] = call
+        if call.deadline < self._timer_at:
+            self._set_timer(call.deadline)
+        return call
+
+    def remove(self, call: Call) -> None:
+        self.waiting.pop(call.id, None)
+        if not self.waiting and self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._timer_at = None, float("inf")
+
+    def resolve(self, frame: Frame) -> bool:
+        """Hand an answer to its call. False: nobody asked (late, repeated or odd)."""
+        id = frame.id
+        call = self.waiting.pop(id, None) if isinstance(id, int | str) else None
+        if call is None:
+            return False
+        call.settle(frame)
+        return True
+
+    def progressed(self, token: int | str | None, frame: Frame) -> None:
+        """Progress for one of our active tokens; others are ignored."""
+        call = self.waiting.get(token) if token is not None else None
+        if call is not None:
+            call.alive(self._loop.time())
+            call.hear(frame)
+
+    def told(self, id: int | str, frame: Frame) -> bool:
+        call = self.waiting.get(id)
+        if call is None:
+            return False
+        call.alive(self._loop.time())
+        call.hear(frame)
+        return True
+
+    def fail(self, error: ConnectionEnded, delivered: int | None) -> None:
+        calls, self.waiting = list(self.waiting.values()), {}
+        for call in calls:
+            call.settle(error.for_call(call.method, _was_sent(call.position, delivered)))
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._expire) if when != float("inf") else None
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        for call in [call for call in self.waiting.values() if call.deadline <= now]:
+            del self.waiting[call.id]
+            total = call.until <= now
+            seconds = cast(float, call.patience.total if total else call.patience.idle)
+            self._withdraw(call.id, "the deadline passed", call.cancellable)
+            call.settle(CallTimeout(call.method, seconds, "total" if total else "idle"))
+        self._timer = None
+        self._set_timer(min((call.deadline for call in self.waiting.values()), default=float("inf")))
+
+
+def _was_sent(position: int | None, delivered: int | None) -> bool | None:
+    """False only when provably no byte of the message left this process."""
+    if position is None or delivered is None:
+        return None
+    return delivered > position
+
+

@@ -1,0 +1,329 @@
+"""One two-way channel as a JSON-RPC connection: who waits for what, and what runs.
+
+Both sides of a connection use it, the client's as its `Link`, the server's as its `Outlet`. Reading never waits for
+handling: a request becomes a task, an answer wakes its waiter, and the next message is read. The single end of
+the connection fails every waiter and cancels every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import UNSET
+
+from ..wire.errors import (
+    BadFrame,
+    ConnectionClosed,
+    ConnectionEnded,
+    ConnectionLost,
+    InternalError,
+    InvalidRequest,
+    LocalError,
+    MessageTooLarge,
+    NotOpen,
+)
+from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice, id_of_beginning, is_batch, read_batch, read_frame
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.link import Channel, Patience, Told
+from ..wire.types.notices import Cancelled
+from .calls import Calls, progress_of
+from .tasks import start_task
+
+__all__ = ["Duplex", "Side"]
+
+log = logging.getLogger("interlock.wire")
+_cancelled = msgspec.json.Decoder(Cancelled)
+
+
+class Side(Protocol):
+    """The role that stands behind a connection: it answers requests and hears notifications."""
+
+    @property
+    def batches(self) -> bool:
+        """Does the revision in use have batches?"""
+        ...
+
+    def request(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes] | None:
+        """The response at once, or the work that leads to it, or None where none may be sent."""
+        ...
+
+    def notification(self, frame: Frame) -> None: ...
+
+    def junk(self, line: bytes, bad: BadFrame) -> bytes | None:
+        """What to answer to bytes that are no message."""
+        ...
+
+    def ended(self, error: ConnectionEnded) -> None: ...
+
+
+class _Run:
+    """A request of the peer that is being worked on."""
+
+    __slots__ = ("cancelled", "task")
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class Duplex:
+    def __init__(self, channel: Channel, side: Side, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._channel = channel
+        self._side = side
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._calls = Calls(self._loop, self._withdraw)
+        self._running: dict[Id, _Run] = {}
+        self._leaving: set[asyncio.Task[None]] = set()  # cancelled runs that are still unwinding
+        self._end: ConnectionEnded | None = None
+        self.heard = self._loop.time()
+
+    # --- state ------------------------------------------------------------------------------------
+
+    @property
+    def end(self) -> ConnectionEnded | None:
+        """Why the connection is over, or None while it lives."""
+        return self._end
+
+    @property
+    def idle(self) -> bool:
+        return not self._running and not self._calls.waiting
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._running)
+
+    async def open(self) -> None:
+        await self._channel.open(self)
+
+    # --- what we send -----------------------------------------------------------------------------
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        meta: Mapping[str, Any] | None = None,
+        *,
+        patience: Patience,
+        told: Told | None = None,
+        cancellable: bool = True,
+    ) -> Frame:
+        """Send a request and wait for its answer. With `meta`, the id doubles as progress token."""
+        self._check_open()
+        if len(self._calls.waiting) >= self._limits.waiting:
+            raise LocalError(f"{self._limits.waiting} calls are waiting already: await some before making more")
+        call = self._calls.add(method, patience, told, cancellable)
+        try:
+            if meta is not None:
+                params = {**(params or {}), "_meta": {**meta, "progressToken": call.id}}
+            call.position = self._send(encode_call(call.id, method, params))
+            return await call.answer()
+        except asyncio.CancelledError:
+            self._withdraw(call.id, "the caller gave up", call.cancellable)
+            raise
+        finally:
+            self._calls.remove(call)
+
+    def hear(self, id: Id, frame: Frame) -> bool:
+        """Hand a notification to the call it belongs to; False when that call is over."""
+        return self._calls.told(id, frame)
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification; waits while the peer does not read."""
+        self._check_open()
+        self._send(encode_notice(method, params))
+        if self._channel.backlog > self._limits.pressure_bytes:
+            await self._channel.drain()
+
+    def _send(self, message: bytes) -> int | None:
+        if len(message) > self._limits.message_bytes:
+            raise MessageTooLarge(f"a message of {len(message)} bytes is over the limit of {self._limits.message_bytes}")
+        position = self._channel.send(message)
+        if self._channel.backlog > self._limits.outbound_bytes:
+            self.fail(ConnectionLost(f"the peer left {self._channel.backlog} bytes unread"))
+        return position
+
+    def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
+        # `initialize` is never cancelled (basic/utilities/cancellation), and nothing is once all is over.
+        if cancellable and self._end is None:
+            self._send(encode_notice("notifications/cancelled", {"requestId": id, "reason": reason}))
+
+    def _check_open(self) -> None:
+        if self._end is not None:
+            if isinstance(self._end, ConnectionClosed):
+                raise NotOpen("this connection was closed")
+            raise self._end.for_call("connection", False)
+
+    # --- what comes in ----------------------------------------------------------------------------
+
+    def received(self, message: bytes) -> None:
+        """One message of the peer. Never raises: bad bytes get their answer and the next message is read."""
+        self.heard = self._loop.time()
+        try:
+            frame = read_frame(message, self._limits)
+        except BadFrame as bad:
+            if is_batch(message):
+                self._receive_batch(message)
+            else:
+                self._refuse_junk(message, bad)
+            return
+        self._receive(frame, self._reply)
+
+    def oversized(self, beginning: bytes, size: int) -> None:
+        told = f"A message of {size} bytes is over the limit of {self._limits.message_bytes}"
+        self._refuse_junk(beginning, BadFrame(InvalidRequest(told), id_of_beginning(beginning)))
+
+    def _refuse_junk(self, line: bytes, bad: BadFrame) -> None:
+        answer = self._side.junk(line, bad)
+        if answer is not None:
+            self._reply(answer)
+
+    def _receive(self, frame: Frame, reply: Callable[[bytes | None], None]) -> None:
+        if frame.method is UNSET:
+            if not self._calls.resolve(frame):
+                log.debug("= a response to nothing we asked (id %r) was dropped", frame.id)
+        elif frame.id is UNSET:
+            self._notified(frame)
+        else:
+            self._requested(frame, cast(Id, frame.id), reply)
+
+    def _receive_batch(self, message: bytes) -> None:
+        if not self._side.batches:
+            self._refuse_junk(message, BadFrame(InvalidRequest("Batches do not exist in this revision")))
+            return
+        try:
+            frames = read_batch(message, self._limits)
+        except BadFrame as bad:
+            self._refuse_junk(message, bad)
+            return
+        batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply)
+        for frame in frames:
+            if isinstance(frame, BadFrame):
+                if frame.refusal is not None:
+                    batch.add(encode_error(frame.id, frame.refusal))
+            elif frame.method == "initialize":  # 2025-03-26 basic/lifecycle#initialization
+                batch.add(encode_error(_id_of(frame), InvalidRequest("initialize must not stand in a batch")))
+            else:
+                self._receive(frame, batch.add)
+
+    def _requested(self, frame: Frame, id: Id, reply: Callable[[bytes | None], None]) -> None:
+        if id in self._running:
+            reply(encode_error(id, InvalidRequest("A request with this id is still running")))
+            return
+        if len(self._running) >= self._limits.in_flight:
+            told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
+            reply(encode_error(id, InternalError(told)))
+            return
+        work = self._side.request(frame)
+        if work is None or isinstance(work, bytes):
+            reply(work)
+            return
+        run = self._running[id] = _Run()
+        run.task = start_task(self._loop, self._serve(id, run, work, reply))
+
+    async def _serve(
+        self, id: Id, run: _Run, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]
+    ) -> None:
+        answer: bytes | None = None
+        try:
+            answer = await work
+        except asyncio.CancelledError:
+            pass  # by the peer or by the end of the connection: nobody waits for an answer
+        finally:
+            if self._running.get(id) is run:
+                del self._running[id]
+        reply(None if run.cancelled else answer)
+
+    def _reply(self, answer: bytes | None) -> None:
+        if answer is None or self._end is not None:
+            return
+        try:
+            self._send(answer)
+        except MessageTooLarge as error:
+            self._send(encode_error(_id_of(read_frame(answer)), InternalError(f"The answer is too large: {error}")))
+
+    def _notified(self, frame: Frame) -> None:
+        if frame.method == "notifications/progress":
+            self._calls.progressed(progress_of(frame), frame)
+        elif frame.method != "notifications/cancelled" or not self._cancelled(frame):
+            self._side.notification(frame)
+
+    def _cancelled(self, frame: Frame) -> bool:
+        """Stop the named run. Unknown, late or malformed cancellations are ignored (CANC-08, CANC-13)."""
+        try:
+            told = _cancelled.decode(cast(bytes, frame.params))
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+            return True
+        run = self._running.pop(told.request_id, None)
+        if run is None:
+            return False
+        log.info("= request %r was cancelled by the peer: %r", told.request_id, told.reason or "no reason given")
+        self._stop(run)
+        return True
+
+    def _stop(self, run: _Run) -> None:
+        run.cancelled = True
+        if run.task is not None and not run.task.done():
+            self._leaving.add(run.task)
+            run.task.add_done_callback(self._leaving.discard)
+            run.task.cancel()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def ended(self, error: ConnectionEnded) -> None:
+        """The single close path: every waiter is told, every run is cancelled, the side is told."""
+        if self._end is not None:
+            return
+        self._end = error
+        self._calls.fail(error, self._channel.delivered)
+        runs, self._running = list(self._running.values()), {}
+        for run in runs:
+            self._stop(run)
+        self._side.ended(error)
+
+    def fail(self, error: ConnectionEnded) -> None:
+        """End it from this side because the peer is of no use any more."""
+        self.ended(error)
+        self._closing = start_task(self._loop, self._channel.close())
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for the runs in flight, at most so long."""
+        tasks = [run.task for run in self._running.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def close(self) -> None:
+        self.ended(ConnectionClosed("the connection was closed"))
+        if self._leaving:
+            await asyncio.wait(self._leaving, timeout=1.0)
+        await self._channel.close()
+
+
+class _Batch:
+    """Collects the answers of one array; sends them as one array when the last is there (JSON-RPC 2.0 §6)."""
+
+    def __init__(self, expected: int, send: Callable[[bytes | None], None]) -> None:
+        self._missing = expected
+        self._answers: list[bytes] = []
+        self._send = send
+
+    def add(self, answer: bytes | None) -> None:
+        self._missing -= 1
+        if answer is not None:
+            self._answers.append(answer)
+        if self._missing == 0 and self._answers:
+            self._send(b"[" + b",".join(self._answers) + b"]")
+
+
+def _wants_answer(frame: Frame | BadFrame) -> bool:
+    if isinstance(frame, BadFrame):
+        return frame.refusal is not None
+    return frame.method is not UNSET and frame.id is not UNSET
+
+
+def _id_of(frame: Frame) -> Id | None:
+    return frame.id if isinstance(frame.id, int | str) else None

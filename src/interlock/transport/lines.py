@@ -1,0 +1,107 @@
+"""A channel of lines over two file descriptors: stdio's framing, for any reliable pair of byte streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..wire.errors import ConnectionClosed, ConnectionEnded, ConnectionLost, NotOpen, PeerClosed
+from ..wire.framing import LineFramer
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.link import Receiver
+from .pipes import FdReader, FdWriter
+
+__all__ = ["LineChannel"]
+
+_FLUSH_WITHIN = 2.0  # seconds that a close waits for the peer to take what was said last
+
+
+class LineChannel:
+    """Newline-delimited messages. Owns both descriptors.
+
+    With `on_eof` the end of input does not end the channel: a server may still answer what it has heard.
+    """
+
+    def __init__(
+        self, read_fd: int, write_fd: int, limits: Limits = DEFAULT_LIMITS, *, on_eof: Callable[[], None] | None = None
+    ) -> None:
+        self._fds = (read_fd, write_fd)
+        self._limits = limits
+        self._on_eof = on_eof
+        self._framer = LineFramer(limits.message_bytes)
+        self._receiver: Receiver | None = None
+        self._reader: FdReader | None = None
+        self._writer: FdWriter | None = None
+
+    async def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._writer = FdWriter(self._fds[1], self._broken)
+        self._reader = FdReader(self._fds[0], self._read, self._eof)
+        self._reader.start()
+
+    def _read(self, chunk: bytes) -> None:
+        assert self._receiver is not None
+        for line in self._framer.feed(chunk):
+            if type(line) is bytes:
+                if line and not line.isspace():
+                    self._receiver.received(line)
+            else:
+                self._receiver.oversized(line.beginning, line.size)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _eof(self) -> None:
+        self._read(b"\n")  # completes the last line of a peer that does not end its lines
+        if self._on_eof is not None:
+            self._on_eof()
+        else:
+            self.lose(PeerClosed("the peer closed the stream"))
+
+    def _broken(self, error: OSError) -> None:
+        self.lose(ConnectionLost(f"writing to the peer failed: {error.strerror or error}"))
+
+    def lose(self, error: ConnectionEnded) -> None:
+        """The channel is gone; close what is left of it and say so."""
+        if self._reader is not None:
+            self._reader.close()
+        if self._receiver is not None:
+            self._receiver.ended(error)
+        if self._writer is not None:
+            self._writer.close()
+
+    def send(self, message: bytes) -> int | None:
+        if self._writer is None:
+            raise NotOpen("the channel is not open")
+        return self._writer.write(message + b"\n")
+
+    @property
+    def delivered(self) -> int | None:
+        return self._writer.written if self._writer else 0
+
+    @property
+    def backlog(self) -> int:
+        return self._writer.backlog if self._writer else 0
+
+    async def drain(self) -> None:
+        if self._writer is not None:
+            await self._writer.drain(self._limits.pressure_bytes // 2)
+
+    async def flush(self) -> None:
+        """Wait, within bounds, until the peer has taken everything."""
+        if self._writer is not None and self._writer.backlog:
+            try:
+                async with asyncio.timeout(_FLUSH_WITHIN):
+                    await self._writer.drain()
+            except TimeoutError:
+                pass
+
+    def read_rest(self) -> None:
+        if self._reader is not None:
+            self._reader.read_rest()
+
+    def close_input(self) -> None:
+        """Tell the peer that nothing more will come (stdin of a child)."""
+        if self._writer is not None:
+            self._writer.close()
+
+    async def close(self) -> None:
+        await self.flush()
+        self.lose(ConnectionClosed("the connection was closed"))

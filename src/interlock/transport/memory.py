@@ -1,0 +1,69 @@
+"""Two ends in one process: every message is handed over as the bytes it would be on a wire."""
+
+from __future__ import annotations
+
+from ..wire.errors import ConnectionClosed, NotOpen, PeerClosed
+from ..wire.link import Receiver
+
+__all__ = ["MemoryChannel", "memory_pair"]
+
+
+class MemoryChannel:
+    """One end. Delivery is a plain call: the receiver never blocks and never raises."""
+
+    def __init__(self) -> None:
+        self._other: MemoryChannel | None = None
+        self._receiver: Receiver | None = None
+        self._early: list[bytes] = []
+        self._closed = False
+
+    async def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        early, self._early = self._early, []
+        for message in early:
+            receiver.received(message)
+
+    def send(self, message: bytes) -> int | None:
+        if self._closed or self._other is None:
+            raise NotOpen("the memory channel is closed")
+        self._other.deliver(message)
+        return None
+
+    def deliver(self, message: bytes) -> None:
+        if self._receiver is not None:
+            self._receiver.received(message)
+        else:
+            self._early.append(message)
+
+    @property
+    def delivered(self) -> int | None:
+        return None
+
+    @property
+    def backlog(self) -> int:
+        return 0
+
+    async def drain(self) -> None:
+        """Nothing ever waits here."""
+
+    async def close(self) -> None:
+        other, self._other = self._other, None
+        self._closed = True
+        if self._receiver is not None:
+            self._receiver.ended(ConnectionClosed("the connection was closed"))
+        if other is not None:
+            other.lose()
+
+    def lose(self) -> None:
+        """The other end is gone."""
+        self._other = None
+        self._closed = True
+        if self._receiver is not None:
+            self._receiver.ended(PeerClosed("the other end was closed"))
+
+
+def memory_pair() -> tuple[MemoryChannel, MemoryChannel]:
+    """Two connected ends."""
+    near, far = MemoryChannel(), MemoryChannel()
+    near._other, far._other = far, near  # pyright: ignore[reportPrivateUsage]
+    return near, far

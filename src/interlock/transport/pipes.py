@@ -1,0 +1,180 @@
+"""File descriptors as streams of bytes on the event loop: read when there is something, write when there is room.
+
+Pipes, sockets and the like are driven by the loop. What a selector refuses (regular files) or where it cannot watch
+descriptors at all (Windows) is read by a thread and written directly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Callable
+
+__all__ = ["FdReader", "FdWriter"]
+
+_CHUNK = 256 * 1024
+
+
+class FdReader:
+    """Hands every chunk to `on_data`, then calls `on_end` once. Owns the descriptor."""
+
+    def __init__(self, fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        self._fd = fd
+        self._on_data = on_data
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._open = True
+        self._watched = False
+
+    def start(self) -> None:
+        try:
+            self._loop.add_reader(self._fd, self._readable)
+        except (OSError, NotImplementedError):
+            threading.Thread(target=self._read_in_thread, name="interlock-reader", daemon=True).start()
+            return
+        os.set_blocking(self._fd, False)
+        self._watched = True
+
+    def _readable(self) -> None:
+        try:
+            chunk = os.read(self._fd, _CHUNK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        self._took(chunk)
+
+    def _took(self, chunk: bytes) -> None:
+        if not self._open:
+            return
+        if chunk:
+            self._on_data(chunk)
+        else:
+            self.close()
+            self._on_end()
+
+    def _read_in_thread(self) -> None:
+        while self._open:
+            try:
+                chunk = os.read(self._fd, _CHUNK)
+            except OSError:
+                chunk = b""
+            try:
+                self._loop.call_soon_threadsafe(self._took, chunk)
+            except RuntimeError:
+                return  # the loop is closed
+            if not chunk:
+                return
+
+    def read_rest(self) -> None:
+        """Take what is there already, for a writer that is gone."""
+        while self._open and self._watched:
+            try:
+                chunk = os.read(self._fd, _CHUNK)
+            except OSError:
+                return
+            if not chunk:
+                return
+            self._on_data(chunk)
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        if self._watched:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+        # Without a watcher a thread may still sit in read(): it owns the descriptor until the process ends.
+
+
+class FdWriter:
+    """Takes bytes at once and writes them together, once per turn of the loop. Owns the descriptor."""
+
+    def __init__(self, fd: int, on_broken: Callable[[OSError], None]) -> None:
+        self._fd = fd
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._scheduled = False
+        self._watching = False
+        self._open = True
+        self._drained: list[tuple[int, asyncio.Future[None]]] = []
+        self.taken = 0
+        self.written = 0
+        self._selectable = _is_selectable(fd)
+        if self._selectable:
+            os.set_blocking(fd, False)
+
+    @property
+    def backlog(self) -> int:
+        return len(self._buffer)
+
+    def write(self, data: bytes) -> int:
+        """Take `data`; returns the position at which it starts."""
+        start = self.taken
+        if self._open:
+            self._buffer += data
+            self.taken += len(data)
+            if not self._scheduled and not self._watching:
+                self._scheduled = True
+                self._loop.call_soon(self._flush)
+        return start
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        while self._buffer and self._open:
+            try:
+                with memoryview(self._buffer) as view:
+                    count = os.write(self._fd, view[:_CHUNK])
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError as error:
+                self._break(error)
+                return
+            self.written += count
+            del self._buffer[:count]
+        self._watch(bool(self._buffer))
+        self._wake()
+
+    def _watch(self, wanted: bool) -> None:
+        if wanted and not self._watching and self._selectable:
+            self._watching = True
+            self._loop.add_writer(self._fd, self._flush)
+        elif not wanted and self._watching:
+            self._watching = False
+            self._loop.remove_writer(self._fd)
+
+    def _wake(self) -> None:
+        for item in [item for item in self._drained if len(self._buffer) <= item[0]]:
+            self._drained.remove(item)
+            if not item[1].done():
+                item[1].set_result(None)
+
+    def _break(self, error: OSError) -> None:
+        self.close()
+        self._on_broken(error)
+
+    async def drain(self, below: int = 0) -> None:
+        """Wait until at most `below` bytes are left, or the descriptor is closed."""
+        if len(self._buffer) > below and self._open:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._drained.append((below, waiter))
+            await waiter
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._watch(False)
+        os.close(self._fd)
+        for _, waiter in self._drained:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._drained.clear()
+
+
+def _is_selectable(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    return os.name == "posix" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode))

@@ -1,0 +1,121 @@
+"""A server on stdin and stdout, which nothing else in the process can touch.
+
+Private duplicates of both descriptors are taken, then 0 points to nothing and 1 to stderr: a `print`, a C library or
+a child process cannot write into the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+from ..revisions.opening import ServerSide
+from ..revisions.revision import Revision
+from ..wire.exchange import Handler
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from .duplex import Duplex
+from .lines import LineChannel
+
+__all__ = ["run_stdio", "serve_stdio", "take_stdio"]
+
+_AFTER_EOF = 1.0  # seconds that requests in flight get once the client has closed our stdin
+_AFTER_SIGNAL = 5.0  # and once we were told to stop
+
+_taken: tuple[int, int] | None = None
+
+
+def take_stdio() -> tuple[int, int]:
+    """Take the standard streams away from everybody else. The first call counts; later ones get the same pair."""
+    global _taken
+    if _taken is None:
+        _taken = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:  # started without stderr
+            os.dup2(nothing, 1)
+        os.close(nothing)
+    return _taken
+
+
+def run_stdio(
+    handler: Handler,
+    rows: dict[str, Revision],
+    *,
+    strict: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    on_stop: Callable[[], None] | None = None,
+) -> None:
+    """Serve `handler` on the standard streams until the client closes them or a signal comes."""
+    streams = take_stdio()
+    asyncio.run(serve_stdio(handler, rows, streams, strict=strict, limits=limits, on_stop=on_stop))
+
+
+async def serve_stdio(
+    handler: Handler,
+    rows: dict[str, Revision],
+    streams: tuple[int, int],
+    *,
+    strict: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    on_stop: Callable[[], None] | None = None,
+) -> None:
+    """The same on any pair of descriptors. Returns when it is over, everything answered or given up."""
+    stop = _Stop()
+    channel = LineChannel(*streams, limits, on_eof=lambda: stop.now(_AFTER_EOF))
+    side = _StoppingSide(handler, rows, strict=strict)
+    side.stop = stop
+    duplex = Duplex(channel, side, limits)
+    side.attach(duplex)
+    stop.on_signals()
+    try:
+        await duplex.open()
+        grace = await stop.wait()
+        if on_stop is not None:
+            on_stop()
+        await duplex.settle(grace)
+        await channel.flush()
+    finally:
+        stop.off_signals()
+        await duplex.close()
+
+
+class _StoppingSide(ServerSide):
+    """A server that ends with its connection."""
+
+    stop: _Stop
+
+    def ended(self, error: Exception) -> None:  # type: ignore[override]
+        super().ended(error)  # type: ignore[arg-type]
+        self.stop.now(0.0)
+
+
+class _Stop:
+    """The moment to stop, and how long the runs in flight may still take."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._grace: asyncio.Future[float] = self._loop.create_future()
+        self._signals: list[int] = []
+
+    def now(self, grace: float) -> None:
+        if not self._grace.done():
+            self._grace.set_result(grace)
+
+    async def wait(self) -> float:
+        return await self._grace
+
+    def on_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                self._loop.add_signal_handler(number, self.now, _AFTER_SIGNAL)
+            except (ValueError, NotImplementedError, RuntimeError):
+                continue  # not in the main thread, or not on this platform
+            self._signals.append(number)
+
+    def off_signals(self) -> None:
+        for number in self._signals:
+            self._loop.remove_signal_handler(number)

@@ -1,0 +1,245 @@
+"""Every error of Interlock, split first by whose fault it is.
+
+::
+
+    InterlockError
+    ├── LocalError                    we were misused; nothing went over the wire
+    │   ├── NotOpen                   a call on something that is not (or no longer) open
+    │   ├── MessageTooLarge           a message of ours is over the limit
+    │   ├── CallTimeout               our own deadline passed (the peer was told to stop)
+    │   └── SpawnFailed               the program could not be started
+    ├── RemoteError                   the peer broke the rules of the protocol
+    │   ├── BadFrame                  bytes that are no JSON-RPC message
+    │   ├── BadResult                 an answer that is not what the method promises
+    │   └── NoCommonRevision          no revision that both sides speak
+    ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
+    │   ├── ParseError                -32700
+    │   ├── InvalidRequest            -32600
+    │   ├── MethodNotFound            -32601
+    │   ├── InvalidParams             -32602
+    │   │   └── ResourceNotFound      -32602, -32002 in the handshake revisions
+    │   ├── InternalError             -32603
+    │   ├── HeaderMismatch            -32020
+    │   ├── CannotAsk                 -32021, -32601 in the handshake revisions
+    │   ├── UnsupportedVersion        -32022
+    │   └── UrlElicitationRequired    -32042, 2025-11-25 only
+    ├── ConnectionEnded               the connection is gone
+    │   ├── ConnectionClosed          we closed it
+    │   ├── ConnectionLost (sent)     it broke, or the peer stopped answering
+    │   └── PeerClosed                the peer ended it (exit code, tail of stderr)
+    └── ToolError                     a tool's own failure, written by its author for the model
+
+A timeout of ours and an error that the peer sent can never be confused: the first is a `LocalError`,
+the second a `Refused` (basic/index#error-codes asks for that).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+__all__ = [
+    "InterlockError",
+    "LocalError",
+    "NotOpen",
+    "MessageTooLarge",
+    "CallTimeout",
+    "SpawnFailed",
+    "RemoteError",
+    "BadFrame",
+    "BadResult",
+    "NoCommonRevision",
+    "Refused",
+    "ParseError",
+    "InvalidRequest",
+    "MethodNotFound",
+    "InvalidParams",
+    "ResourceNotFound",
+    "InternalError",
+    "HeaderMismatch",
+    "CannotAsk",
+    "UnsupportedVersion",
+    "UrlElicitationRequired",
+    "ConnectionEnded",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "PeerClosed",
+    "ToolError",
+    "refusal",
+]
+
+
+class InterlockError(Exception):
+    """The root of the tree above."""
+
+
+# --- ours -----------------------------------------------------------------------------------------
+
+
+class LocalError(InterlockError):
+    """This side was used wrongly, or gave up by its own decision."""
+
+
+class NotOpen(LocalError):
+    """The connection is not open: enter the context manager, or await `open()`."""
+
+
+class MessageTooLarge(LocalError):
+    """A message of ours is larger than the limit of its carrier."""
+
+
+class CallTimeout(LocalError, TimeoutError):
+    """Our deadline passed without an answer. The peer was told, its outcome is unknown."""
+
+    def __init__(self, method: str, seconds: float, which: Literal["idle", "total", "connect"]) -> None:
+        super().__init__(f"{method}: no answer within the {which} deadline of {seconds:g} s")
+        self.method, self.seconds, self.which = method, seconds, which
+
+
+class SpawnFailed(LocalError):
+    """The server program could not be started."""
+
+
+# --- theirs ---------------------------------------------------------------------------------------
+
+
+class RemoteError(InterlockError):
+    """The peer broke a rule of the protocol."""
+
+
+class BadFrame(RemoteError):
+    """Bytes that are no JSON-RPC message; `refusal` is what a server answers, `id` what could be read."""
+
+    def __init__(self, refusal: Refused | None, id: int | str | None = None) -> None:
+        super().__init__(str(refusal) if refusal else "malformed notification or response")
+        self.refusal, self.id = refusal, id
+
+
+class BadResult(RemoteError):
+    """The answer is not of the shape that the method promises."""
+
+
+class NoCommonRevision(RemoteError):
+    """Both sides are healthy and share no revision."""
+
+    def __init__(self, message: str, offered: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.offered = offered
+
+
+# --- said no --------------------------------------------------------------------------------------
+
+
+class Refused(InterlockError):
+    """An error object of JSON-RPC, on its way out (raised by a handler) or in (raised by a call)."""
+
+    code: int = -32603
+    standard: ClassVar[int | None] = None  # the code this class stands for
+
+    def __init__(self, message: str, data: Any = None, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.data = message, data
+        if code is not None:
+            self.code = code
+
+
+class ParseError(Refused):
+    code = standard = -32700
+
+
+class InvalidRequest(Refused):
+    code = standard = -32600
+
+
+class MethodNotFound(Refused):
+    code = standard = -32601
+
+
+class InvalidParams(Refused):
+    code = standard = -32602
+
+
+class ResourceNotFound(InvalidParams):
+    """No resource of that URI."""
+
+    standard = None
+
+    def __init__(self, message: str, data: Any = None, *, code: int | None = None) -> None:
+        super().__init__(message, data, code=code)
+        self.uri: str | None = data.get("uri") if isinstance(data, dict) else None  # pyright: ignore
+
+
+class InternalError(Refused):
+    code = standard = -32603
+
+
+class HeaderMismatch(Refused):
+    code = standard = -32020
+
+
+class CannotAsk(Refused):
+    """The client did not declare what this request needs of it, or its revision has no such question."""
+
+    code = standard = -32021
+
+
+class UnsupportedVersion(Refused):
+    code = standard = -32022
+
+
+class UrlElicitationRequired(Refused):
+    code = standard = -32042
+
+
+def _standard_codes() -> dict[int, type[Refused]]:
+    return {kind.standard: kind for kind in Refused.__subclasses__() if kind.standard is not None}
+
+
+CLASS_OF: dict[int, type[Refused]] = _standard_codes()
+
+
+def refusal(code: int, message: str, data: Any = None, classes: dict[int, type[Refused]] = CLASS_OF) -> Refused:
+    """The error object of a peer as an exception; unknown codes stay plain `Refused`."""
+    return classes.get(code, Refused)(message, data, code=code)
+
+
+# --- the connection is gone -----------------------------------------------------------------------
+
+
+class ConnectionEnded(InterlockError, ConnectionError):
+    """The connection ended before the answer came."""
+
+    sent: bool | None = None
+    """Did any byte of this request leave? False: provably not; True: at least partly; None: unknown."""
+
+    def for_call(self, method: str, sent: bool | None) -> ConnectionEnded:
+        """The same end, told to one waiting call."""
+        told = type(self).__new__(type(self))
+        told.__dict__.update(self.__dict__)
+        told.args = (f"{method}: {self}",)
+        told.sent = sent
+        told.__cause__ = self
+        return told
+
+
+class ConnectionClosed(ConnectionEnded):
+    """This side closed the connection."""
+
+
+class ConnectionLost(ConnectionEnded):
+    """The connection broke, or the peer stopped answering."""
+
+
+class PeerClosed(ConnectionEnded):
+    """The peer ended the connection; for a child process with its exit code and the tail of its stderr."""
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
+        super().__init__(message)
+        self.exit_code, self.stderr = exit_code, stderr
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n--- the last lines of its stderr ---\n{self.stderr}" if self.stderr else text
+
+
+class ToolError(InterlockError):
+    """Raise it in a tool: the text goes to the model as a result with `isError`."""

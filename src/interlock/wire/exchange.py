@@ -1,0 +1,126 @@
+"""The one join of all rooms: a request on its way to an answer.
+
+A server is a `Handler`. A connection to a server is a `Handler`. A `Filter` takes one and gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from .errors import CannotAsk
+from .link import Patience
+from .meta import NO_META, RequestMeta
+from .types.capabilities import ClientCapabilities
+from .types.common import Implementation
+
+__all__ = ["Exchange", "Handler", "Filter", "Params", "Result", "Lasting", "Peer", "Principal", "LOCAL", "ANONYMOUS", "Question"]
+
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+"""The members of a result in the newest revision's words; values may be plain data, nouns or raw bytes."""
+
+
+class Lasting(dict[str, Any]):
+    """A result that stays true until it is replaced (a list page): edges keep its encoded forms with it."""
+
+    __slots__ = ("forms",)
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        super().__init__(members)
+        self.forms: dict[str, Raw] = {}
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who is accountable for a request. Part of every session, stream, cache and seal key."""
+
+    issuer: str
+    subject: str
+    client: str = ""
+
+
+LOCAL = Principal("interlock", "local")  # stdio and memory: whoever owns the process
+ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
+
+
+class Peer:
+    """Who asks, as far as this one request tells."""
+
+    __slots__ = ("capabilities", "info", "log_level", "principal")
+
+    def __init__(
+        self,
+        info: Implementation | None = None,
+        capabilities: ClientCapabilities | None = None,
+        *,
+        principal: Principal = LOCAL,
+        log_level: str | None = None,
+    ) -> None:
+        self.info = info
+        self.capabilities = capabilities or ClientCapabilities()
+        self.principal = principal
+        self.log_level = log_level
+
+    @property
+    def name(self) -> str:
+        return self.info.name if self.info else "unknown"
+
+    def can(self, path: str) -> bool:
+        """Did the client declare `sampling`, `elicitation.url`, …?"""
+        return self.capabilities.can(path)
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Something only the client's side can answer: elicitation, sampling or roots."""
+
+    method: str
+    params: dict[str, Any]
+    needs: tuple[str, ...] = ()
+    """The client capabilities without which it must not be asked."""
+
+
+async def _drop(method: str, params: Params) -> None:
+    """Nobody listens."""
+
+
+async def _refuse(question: Question) -> Result:
+    raise CannotAsk(f"Nobody here can answer {question.method}")
+
+
+class Exchange:
+    """One request. `notify` and `ask` ride with it and cannot pick a wrong stream."""
+
+    __slots__ = ("ask", "live", "meta", "method", "notify", "params", "patience", "peer", "raw")
+
+    def __init__(
+        self,
+        method: str,
+        params: Any,
+        *,
+        peer: Peer,
+        raw: Raw | None = None,
+        meta: RequestMeta = NO_META,
+        patience: Patience | None = None,
+        notify: Callable[[str, Params], Awaitable[None]] = _drop,
+        ask: Callable[[Question], Awaitable[Result]] = _refuse,
+    ) -> None:
+        self.method = method
+        self.params = params
+        """The typed params of the method's row, or a mapping on the calling side."""
+        self.raw = raw
+        """The params as they came, for whoever forwards or extends them."""
+        self.peer = peer
+        self.meta = meta
+        self.patience = patience
+        """How long a caller is ready to wait; None where nobody said."""
+        self.notify = notify
+        self.ask = ask
+        self.live = True
+        """False once the answer was given or the request cancelled: nothing may be said for it any more."""
+
+
+Handler = Callable[[Exchange], Awaitable[Result]]
+Filter = Callable[[Handler], Handler]

@@ -1,0 +1,226 @@
+"""JSON-RPC messages: bytes ↔ frames. The one strict reader at every door.
+
+A frame is decoded once, its params, result and error stay raw bytes until somebody who knows their type reads
+them. What msgspec refuses is read once more by the standard library, only to find the id for the error answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from .errors import BadFrame, InvalidRequest, ParseError, Refused, refusal
+from .limits import DEFAULT_LIMITS, Limits
+
+__all__ = [
+    "Frame",
+    "Id",
+    "ErrorObject",
+    "read_frame",
+    "read_batch",
+    "is_batch",
+    "encode",
+    "encode_call",
+    "encode_notice",
+    "encode_result",
+    "encode_error",
+    "error_of",
+    "id_of_beginning",
+]
+
+Id = int | str
+
+
+class Frame(msgspec.Struct, gc=False):
+    """One message. With `method` and `id` a request, with `method` a notification, else a response."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class ErrorObject(msgspec.Struct):
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+_frames = msgspec.json.Decoder(Frame)
+_errors = msgspec.json.Decoder(ErrorObject)
+_arrays = msgspec.json.Decoder(list[Raw])
+_encoder = msgspec.json.Encoder()
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_LEADING_ID = re.compile(
+    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
+)
+_BIGGEST_ID = 2**63
+_RECOVERABLE = 1024 * 1024  # beyond this, a broken frame is not read a second time for its id
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
+    """Decode one message, or raise `BadFrame` with the answer it deserves."""
+    data = line if type(line) is bytes else bytes(line)
+    try:
+        frame = _frames.decode(data)
+        if not data.isascii():
+            data.decode()  # msgspec skips raw members without looking at their UTF-8
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise diagnose(data, error) from None
+    if data.count(b"{") + data.count(b"[") > limits.depth and _too_deep(data, limits.depth):
+        raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), _usable_id(frame.id))
+    if frame.id is not UNSET:
+        _check_id(frame, limits)
+    elif frame.method is UNSET and frame.error is UNSET:
+        raise BadFrame(InvalidRequest("Neither a request, a notification nor a response"))
+    return frame
+
+
+def is_batch(line: bytes) -> bool:
+    return line[:1] == b"[" or line.lstrip()[:1] == b"["
+
+
+def read_batch(line: bytes, limits: Limits = DEFAULT_LIMITS) -> list[Frame | BadFrame]:
+    """Decode an array of messages (2025-03-26): each element on its own, the array as a whole bounded."""
+    try:
+        parts = _arrays.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BadFrame(ParseError("Not valid JSON")) from None
+    if not parts:
+        raise BadFrame(InvalidRequest("An empty batch"))
+    if len(parts) > limits.batch:
+        raise BadFrame(InvalidRequest(f"More than {limits.batch} messages in one batch"))
+    found: list[Frame | BadFrame] = []
+    for part in parts:
+        try:
+            found.append(read_frame(part, limits))
+        except BadFrame as bad:
+            found.append(bad)
+    return found
+
+
+def diagnose(data: bytes, error: Exception) -> BadFrame:
+    """Why `data` is no frame, and the id to answer with. Malformed notifications get no answer (BASE-14)."""
+    read = _read_again(data)
+    id = _usable_id(read.get("id")) if isinstance(read, dict) else None
+    if not isinstance(error, msgspec.ValidationError):
+        if isinstance(read, dict) and "id" not in read and isinstance(read.get("method"), str):
+            return BadFrame(None)
+        return BadFrame(ParseError("Not valid JSON"), id)
+    if isinstance(read, dict):
+        is_response = "method" not in read and ("result" in read or "error" in read)
+        is_notification = "id" not in read and isinstance(read.get("method"), str)
+        if is_response or is_notification:
+            return BadFrame(None)
+    return BadFrame(InvalidRequest(f"Not a JSON-RPC 2.0 message: {_without_types(error)}"), id)
+
+
+def id_of_beginning(beginning: bytes) -> Id | None:
+    """The id of a message too long to be read, if it stands before everything long."""
+    found = _LEADING_ID.match(beginning)
+    return cast(Id, msgspec.json.decode(found[1])) if found else None
+
+
+def error_of(frame: Frame, classes: dict[int, type[Refused]]) -> Refused | None:
+    """The error of a response as an exception, or None when its error member is malformed."""
+    try:
+        told = _errors.decode(cast(Raw, frame.error))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return refusal(told.code, told.message, None if told.data is UNSET else told.data, classes)
+
+
+def _check_id(frame: Frame, limits: Limits) -> None:
+    id = frame.id
+    if id is None:
+        # An error whose request could not be read has no id; some peers write null (BASE-12).
+        if frame.error is UNSET or frame.method is not UNSET:
+            raise BadFrame(InvalidRequest("The id must not be null"))
+    elif type(id) is int:
+        if not -_BIGGEST_ID <= id < _BIGGEST_ID:
+            raise BadFrame(InvalidRequest("The id does not fit into 64 bits"), _usable_id(id))
+    elif len(cast(str, id)) > limits.id_bytes:
+        raise BadFrame(InvalidRequest(f"The id is longer than {limits.id_bytes} characters"))
+    if frame.method is UNSET and (frame.result is UNSET) == (frame.error is UNSET) and id is not None:
+        if frame.result is UNSET:
+            raise BadFrame(InvalidRequest("Neither a request nor a response"), id)
+        frame.error = UNSET if frame.error is UNSET else Raw(b"null")  # both members: a broken response
+
+
+def _usable_id(id: Any) -> Id | None:
+    if type(id) is int:
+        return id if -(10**512) < id < 10**512 else None
+    return id if isinstance(id, str) and len(id) <= DEFAULT_LIMITS.id_bytes and id.isprintable() else None
+
+
+def _read_again(data: bytes) -> Any:
+    if len(data) > _RECOVERABLE:
+        return None
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _too_deep(data: bytes, limit: int) -> bool:
+    """Peel off one level of innermost brackets after the other; all in C, and each pass is shorter."""
+    left = _STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS)
+    for _ in range(limit):
+        if not left:
+            return False
+        left = left.replace(b"{}", b"").replace(b"[]", b"")
+    return bool(left)
+
+
+def _without_types(error: Exception) -> str:
+    return str(error).replace("`", "'")
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def encode(message: Any) -> bytes:
+    """Compact JSON on one line, whatever raw parts it was put together from."""
+    data = _encoder.encode(message)
+    return msgspec.json.format(data, indent=-1) if b"\n" in data else data
+
+
+def encode_call(id: Id, method: str, params: Mapping[str, Any] | None) -> bytes:
+    frame: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
+    if params is not None:
+        frame["params"] = params
+    return encode(frame)
+
+
+def encode_notice(method: str, params: Mapping[str, Any] | None) -> bytes:
+    frame: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        frame["params"] = params
+    return encode(frame)
+
+
+def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def encode_error(id: Id | None, error: Refused) -> bytes:
+    """An error answer; without an id when the request's could not be read (2025-11-25 basic/index#responses)."""
+    told: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        told["data"] = error.data
+    frame: dict[str, Any] = {"jsonrpc": "2.0"}
+    if id is not None:
+        frame["id"] = id if type(id) is str or -_BIGGEST_ID <= cast(int, id) < _BIGGEST_ID else Raw(str(id).encode())
+    frame["error"] = told
+    return encode(frame)

@@ -1,0 +1,69 @@
+"""Lines out of a byte stream: the framing of stdio, also for any other reliable byte stream.
+
+Pure: bytes in, lines out, in linear time whatever the sizes of the chunks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["LineFramer", "Oversized"]
+
+
+class Oversized:
+    """Stands in the place of a line over the limit: how long it was, and how it began."""
+
+    __slots__ = ("beginning", "size")
+
+    def __init__(self, beginning: bytes, size: int) -> None:
+        self.beginning, self.size = beginning, size
+
+
+_KEPT: Final = 1024  # of an oversized line, enough to find its id
+
+
+class LineFramer:
+    """Collects chunks until a newline; skips a line over `limit` and goes on with the next one."""
+
+    __slots__ = ("_beginning", "_limit", "_parts", "_size", "_skipping")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+        self._beginning = b""
+
+    def feed(self, chunk: bytes) -> list[bytes | Oversized]:
+        """The lines that `chunk` completes, without their newlines."""
+        head, *lines = chunk.split(b"\n")
+        self._keep(head)
+        if not lines:
+            return []
+        done: list[bytes | Oversized] = [self._take()]
+        tail = lines.pop()
+        done += [line if len(line) <= self._limit else Oversized(line[:_KEPT], len(line)) for line in lines]
+        self._keep(tail)
+        return done
+
+    def _keep(self, part: bytes) -> None:
+        if not part:
+            return
+        self._size += len(part)
+        if self._skipping:
+            return
+        self._parts.append(part)
+        if self._size > self._limit:
+            self._skipping = True
+            self._beginning = b"".join(self._parts)[:_KEPT]
+            self._parts.clear()
+
+    def _take(self) -> bytes | Oversized:
+        if self._skipping:
+            whole: bytes | Oversized = Oversized(self._beginning, self._size)
+        else:
+            whole = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        self._skipping = False
+        return whole

@@ -1,0 +1,35 @@
+"""The numbers behind every bound of a connection, in one place."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Limits", "DEFAULT_LIMITS", "MIB"]
+
+MIB = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one connection accepts and holds. What happens at each bound is said beside it."""
+
+    message_bytes: int = 64 * MIB
+    """A longer message in: skipped up to its end and reported. A longer one out: `MessageTooLarge`."""
+    depth: int = 128
+    """Nesting of JSON; deeper is refused with -32700."""
+    id_bytes: int = 512
+    """Text length of an id; longer is refused with -32600."""
+    batch: int = 100
+    """Messages in one array (where arrays exist at all); more is refused with -32600."""
+    in_flight: int = 1024
+    """Requests of the peer running at once; a further one is refused with -32603, responses still pass."""
+    waiting: int = 65_536
+    """Calls of ours waiting at once; a further one raises `NotOpen`… at the caller, nothing is sent."""
+    outbound_bytes: int = 128 * MIB
+    """Bytes written that the peer has not taken; beyond this the connection is ended as lost."""
+    pressure_bytes: int = 1 * MIB
+    """Bytes waiting from which notifications wait for the peer to read."""
+    stderr_bytes: int = 8 * 1024
+    """How much of a child's stderr is kept for error messages."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,101 @@
+"""`_meta`: the grammar of its keys, the reserved ones, and what a request says there.
+
+Key grammar: basic/index#meta (2025-06-18 and later): `prefix/name`, the prefix of dot-separated labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .errors import LocalError
+from .types.capabilities import ClientCapabilities
+from .types.common import Implementation
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "CLIENT_INFO",
+    "CLIENT_CAPABILITIES",
+    "LOG_LEVEL",
+    "SERVER_INFO",
+    "SUBSCRIPTION_ID",
+    "TRACE_KEYS",
+    "RequestMeta",
+    "NO_META",
+    "check_author_keys",
+    "check_extension_ids",
+    "is_valid_key",
+    "is_reserved_key",
+]
+
+_OFFICIAL = "io.modelcontextprotocol/"
+PROTOCOL_VERSION = _OFFICIAL + "protocolVersion"
+CLIENT_INFO = _OFFICIAL + "clientInfo"
+CLIENT_CAPABILITIES = _OFFICIAL + "clientCapabilities"
+LOG_LEVEL = _OFFICIAL + "logLevel"
+SERVER_INFO = _OFFICIAL + "serverInfo"
+SUBSCRIPTION_ID = _OFFICIAL + "subscriptionId"
+TRACE_KEYS = ("traceparent", "tracestate", "baggage")  # bare, as W3C names them (basic/index#trace-context)
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_RESERVED = frozenset({"modelcontextprotocol", "mcp"})
+_BARE_RESERVED = frozenset({"progressToken", *TRACE_KEYS})
+
+
+class RequestMeta(msgspec.Struct, kw_only=True):
+    """What a request says about itself. In the handshake revisions only the token and traces are ever there."""
+
+    version: str | UnsetType = msgspec.field(default=UNSET, name=PROTOCOL_VERSION)
+    capabilities: ClientCapabilities | UnsetType = msgspec.field(default=UNSET, name=CLIENT_CAPABILITIES)
+    client: Implementation | UnsetType = msgspec.field(default=UNSET, name=CLIENT_INFO)
+    log_level: str | UnsetType = msgspec.field(default=UNSET, name=LOG_LEVEL)
+    progress_token: int | str | UnsetType = msgspec.field(default=UNSET, name="progressToken")
+    traceparent: Any = UNSET
+    tracestate: Any = UNSET
+    baggage: Any = UNSET
+
+    def trace(self) -> dict[str, str]:
+        """The trace context to pass on, as it came."""
+        found = {key: getattr(self, key) for key in TRACE_KEYS}
+        return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+NO_META = RequestMeta()
+
+
+def is_valid_key(key: str) -> bool:
+    return bool(key) and _KEY.fullmatch(key) is not None
+
+
+def is_reserved_key(key: str) -> bool:
+    """Reserved for MCP in either wording.
+
+    2025-06-18 reserves a prefix in which a label `mcp` or `modelcontextprotocol` has another label behind it,
+    2025-11-25 one whose second label is one of them. `com.example.mcp/` is free in both.
+    """
+    prefix, slash, _ = key.rpartition("/")
+    if not slash:
+        return key in _BARE_RESERVED
+    labels = prefix.lower().split(".")
+    return any(label in _RESERVED for label in labels[:-1]) or (len(labels) > 1 and labels[1] in _RESERVED)
+
+
+def check_author_keys(meta: Mapping[str, Any] | None, *, trace: bool = False) -> None:
+    """Refuse `_meta` keys that an author must not set; trace keys only where `trace` allows them."""
+    for key in meta or ():
+        if not is_valid_key(key):
+            raise LocalError(f"{key!r} is no valid _meta key: use name or com.example/name")
+        if is_reserved_key(key) and not (trace and key in TRACE_KEYS):
+            raise LocalError(f"the _meta key {key!r} is reserved for MCP: use your own reversed domain as prefix")
+
+
+def check_extension_ids(ids: Iterable[str]) -> None:
+    """Extension identifiers follow the key rules with a mandatory prefix (basic/extensions)."""
+    for id in ids:
+        if not is_valid_key(id) or "/" not in id.strip("/"):
+            raise LocalError(f"{id!r} is no extension identifier: use com.example/name")
