@@ -1,0 +1,52 @@
+"""Interlock: the Model Context Protocol in all its revisions, for servers, clients and hosts.
+
+    from interlock import Server, Client
+
+The names below are loaded when they are first used, so that a server does not pay for the client and vice versa.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__
+
+if TYPE_CHECKING:
+    from .client.client import Client as Client
+    from .server.context import Context as Context
+    from .server.server import Server as Server
+    from .transport.child import Command as Command
+    from .transport.keepalive import Keepalive as Keepalive
+    from .wire.errors import InterlockError as InterlockError
+    from .wire.errors import Refused as Refused
+    from .wire.errors import ToolError as ToolError
+    from .wire.exchange import Exchange as Exchange
+    from .wire.link import Patience as Patience
+
+_WHERE = {
+    "Client": "client.client",
+    "Command": "transport.child",
+    "Context": "server.context",
+    "Exchange": "wire.exchange",
+    "InterlockError": "wire.errors",
+    "Keepalive": "transport.keepalive",
+    "Patience": "wire.link",
+    "Refused": "wire.errors",
+    "Server": "server.server",
+    "ToolError": "wire.errors",
+}
+
+__all__ = [*_WHERE, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'interlock' has no attribute {name!r}")
+    value = getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

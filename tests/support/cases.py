@@ -122,14 +122,14 @@ def lines(rows: Iterable[tuple[str, bytes]], codes: Codes, **more: Any) -> list[
 
 
 def both_eras(rows: list[tuple[str, bytes]]) -> list[Case]:
-    """Fine requests, written as ``ping`` and again as ``server/discover`` with the envelope of the newest revision.
+    """Fine requests, once as ``ping`` and once as ``server/discover`` in the newest revision's envelope.
 
     A row's line has ``@`` where method and params belong.
     """
-    old, new = b'"method":"ping"', b'"method":"server/discover","params":{%s}' % ENVELOPE
-    rows = list(rows)
-    cases = lines(
-        [(label, line.replace(b"@", old)) for label, line in rows], (OK,), revisions=HANDSHAKE_REVISIONS
-    )
-    modern = [(f"{label} (modern)", line.replace(b"@", new)) for label, line in rows]
-    return cases + lines(modern, (OK,), revisions=(MODERN_REVISION,))
+    ping, discover = b'"method":"ping"', b'"method":"server/discover","params":{%s}' % ENVELOPE
+    old = [(label, line.replace(b"@", ping)) for label, line in rows]
+    new = [(f"{label} (modern)", line.replace(b"@", discover)) for label, line in rows]
+    return [
+        *lines(old, (OK,), revisions=HANDSHAKE_REVISIONS),
+        *lines(new, (OK,), revisions=(MODERN_REVISION,)),
+    ]

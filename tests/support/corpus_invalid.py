@@ -74,7 +74,7 @@ NOT_REQUESTS: list[Case] = [
     Case("no method, but params", b'{"jsonrpc":"2.0","id":903,"params":{}}', (INVALID, None), 903),
 ]
 
-# BASE-03: an id that is there but wrong makes no notification. It is not echoed: the schema has no place for it.
+# BASE-03: an id that is there but wrong makes no notification. No schema has room for it: it is not echoed.
 BAD_IDS: list[Case] = [
     *lines(
         [
@@ -107,7 +107,7 @@ BAD_IDS: list[Case] = [
     Case("id of 5000 digits", PING % (b"7" * 5000), (INVALID, PARSE)),
 ]
 
-# BASE-25: params is an object. Both codes are in use for the rest (handshake guide, section 16, 17).
+# BASE-25: params is an object; for anything else both codes are allowed.
 WRONG_PARAMS = {
     "null": b"null",
     "an empty array": b"[]",
@@ -231,12 +231,27 @@ ODD_BUT_READABLE: list[Case] = [
     *lines(
         [
             ("a request with a result", b'{"jsonrpc":"2.0","id":%d,"method":"ping","result":{}}'),
-            (
-                "a request with an error",
-                b'{"jsonrpc":"2.0","id":%d,"method":"ping","error":%s}' % (fresh(), ERROR),
-            ),
+            ("a request with an error", b'{"jsonrpc":"2.0","id":%%d,"method":"ping","error":%s}' % ERROR),
         ],
         (INVALID, OK),
+        revisions=HANDSHAKE_REVISIONS,
+    ),
+    # The last of two counts; whether the first is looked at before it is dropped is the reader's choice.
+    *lines(
+        [
+            ("the id twice, the first null", b'{"jsonrpc":"2.0","id":null,"id":%d,"method":"ping"}'),
+            (
+                "the version twice, the first a number",
+                b'{"jsonrpc":2,"jsonrpc":"2.0","id":%d,"method":"ping"}',
+            ),
+            ("the method twice, the first a number", b'{"jsonrpc":"2.0","id":%d,"method":7,"method":"ping"}'),
+            (
+                "params twice, the first a number",
+                b'{"jsonrpc":"2.0","id":%d,"method":"ping","params":7,"params":{}}',
+            ),
+        ],
+        (OK, INVALID, PARAMS),
+        id_recoverable=True,
         revisions=HANDSHAKE_REVISIONS,
     ),
     Case(

@@ -1,4 +1,4 @@
-"""Lines that are not JSON, or not JSON this project reads: -32700, without an id unless it can be recovered."""
+"""Lines that are no JSON, or none this project reads: -32700, without an id unless it can be recovered."""
 
 from __future__ import annotations
 
@@ -64,14 +64,8 @@ NO_OBJECT = [
     ("one brace too many", WHOLE + b"}"),
     ("one brace too few", b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{}'),
     ("two objects", WHOLE + WHOLE),
-    (
-        "two objects and a space",
-        WHOLE + b" " + WHOLE,
-    ),
-    (
-        "two objects and a comma",
-        WHOLE + b"," + WHOLE,
-    ),
+    ("two objects and a space", WHOLE + b" " + WHOLE),
+    ("two objects and a comma", WHOLE + b"," + WHOLE),
     ("an object and a word", WHOLE + b" ok"),
     ("a comment behind", WHOLE + b" // please"),
     ("a comment in front", b"/* ping */ " + WHOLE),

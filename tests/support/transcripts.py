@@ -6,14 +6,14 @@
     < {"jsonrpc": "2.0", "id": 1, "result": {}}          server to client
     >! {"jsonrpc": "2.0", "id": null, "method": "ping"}  deliberately wrong: recorded, never judged
 
-In an expected frame the string ``"*"`` stands for any value.
+In a frame read from a file the string ``"*"`` stands for any value; such a frame is compared, never judged.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,11 +28,15 @@ SENDERS: dict[str, Sender] = {arrow: sender for sender, arrow in ARROWS.items()}
 
 @dataclass(frozen=True)
 class Entry:
-    """One message: ``frame`` is its JSON value, or the bytes themselves where they are no JSON."""
+    """One message: ``frame`` is its JSON value, or the bytes themselves where they are no JSON.
+
+    ``judged`` is false for what is wrong on purpose, ``pattern`` true for a frame with wildcards.
+    """
 
     sender: Sender
     frame: Any
     judged: bool = True
+    pattern: bool = False
 
     def text(self) -> str:
         if isinstance(self.frame, bytes):
@@ -77,7 +81,7 @@ class Transcript:
         for number, entry in enumerate(self.entries, start=1):
             try:
                 for frame, answers in pairing.take(entry):
-                    if entry.judged and not has_wildcard(frame):
+                    if entry.judged and not entry.pattern:
                         oracle.check_frame(
                             frame, sender=entry.sender, answers=answers, allow_missing_id=allow_missing_id
                         )
@@ -147,6 +151,8 @@ def load_transcript(path: Path | str, revision: str | None = None) -> Transcript
             if mark.rstrip("!") not in SENDERS or mark.count("!") > 1:
                 raise ValueError(f"{path}:{number}: expected >, <, >!, <! or #, not {line[:40]!r}")
             transcript.sent(text, sender=SENDERS[mark[0]], judged="!" not in mark)
+            entry = transcript.entries[-1]
+            transcript.entries[-1] = replace(entry, pattern=has_wildcard(entry.frame))
     if not transcript.revision:
         raise ValueError(f"{path}: no revision given")
     return transcript

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import msgspec
@@ -38,12 +38,19 @@ class ServerSide:
     """The server's side of one two-way connection, in both eras."""
 
     def __init__(
-        self, handler: Handler, rows: dict[str, Revision], *, strict: bool = False, principal: Principal = LOCAL
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        *,
+        strict: bool = False,
+        principal: Principal = LOCAL,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         self._handler = handler
         self._rows = rows
         self._strict = strict
         self._principal = principal
+        self._on_end = on_end
         self._stateless = StatelessServer(handler, rows, principal=principal)
         self._handshake: HandshakeServer | None = None
         self._outlet: Outlet | None = None
@@ -120,3 +127,5 @@ class ServerSide:
         self.handshake.ended()
         for task in self._noticing:
             task.cancel()
+        if self._on_end is not None:
+            self._on_end()

@@ -18,6 +18,10 @@ class MemoryChannel:
         self._closed = False
 
     async def open(self, receiver: Receiver) -> None:
+        self.attach(receiver)
+
+    def attach(self, receiver: Receiver) -> None:
+        """Begin to deliver, at once: nothing has to be connected here."""
         self._receiver = receiver
         early, self._early = self._early, []
         for message in early:

@@ -66,8 +66,7 @@ async def serve_stdio(
     """The same on any pair of descriptors. Returns when it is over, everything answered or given up."""
     stop = _Stop()
     channel = LineChannel(*streams, limits, on_eof=lambda: stop.now(_AFTER_EOF))
-    side = _StoppingSide(handler, rows, strict=strict)
-    side.stop = stop
+    side = ServerSide(handler, rows, strict=strict, on_end=lambda: stop.now(0.0))
     duplex = Duplex(channel, side, limits)
     side.attach(duplex)
     stop.on_signals()
@@ -81,16 +80,6 @@ async def serve_stdio(
     finally:
         stop.off_signals()
         await duplex.close()
-
-
-class _StoppingSide(ServerSide):
-    """A server that ends with its connection."""
-
-    stop: _Stop
-
-    def ended(self, error: Exception) -> None:  # type: ignore[override]
-        super().ended(error)  # type: ignore[arg-type]
-        self.stop.now(0.0)
 
 
 class _Stop:

@@ -1,0 +1,61 @@
+"""How a client answers what servers ask: one set of callbacks, from which its capabilities are derived."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from ..wire.errors import LocalError, MethodNotFound
+from ..wire.exchange import Question, Result
+from ..wire.meta import check_extension_ids
+
+__all__ = ["Answers", "Callback"]
+
+Callback = Callable[[dict[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+Roots = Sequence[str] | Callable[[], Any]
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """The callbacks a caller gave. Each gets the params of the question and returns its result."""
+
+    elicit: Callback | None = None
+    sample: Callback | None = None
+    roots: Roots | None = None
+    experimental: Mapping[str, Mapping[str, Any]] | None = None
+    extensions: Mapping[str, Mapping[str, Any]] | None = None
+
+    def capabilities(self) -> dict[str, Any]:
+        """What is declared: exactly what there is a callback for."""
+        check_extension_ids(self.extensions or ())
+        found: dict[str, Any] = {}
+        if self.elicit is not None:
+            found["elicitation"] = {}
+        if self.sample is not None:
+            found["sampling"] = {}
+        if self.roots is not None:
+            found["roots"] = {}
+        if self.experimental:
+            found["experimental"] = {key: dict(value) for key, value in self.experimental.items()}
+        if self.extensions:
+            found["extensions"] = {key: dict(value) for key, value in self.extensions.items()}
+        return found
+
+    async def answer(self, question: Question) -> Result:
+        if question.method == "roots/list" and self.roots is not None:
+            return {"roots": await self._roots()}
+        callback = {"elicitation/create": self.elicit, "sampling/createMessage": self.sample}.get(question.method)
+        if callback is None:
+            raise MethodNotFound(f"This client does not offer {question.method!r}")
+        given = callback(question.params)
+        result = await given if inspect.isawaitable(given) else given
+        if not isinstance(result, Mapping):
+            raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
+        return dict(result)
+
+    async def _roots(self) -> list[dict[str, Any]]:
+        given = self.roots() if callable(self.roots) else self.roots
+        roots = cast("Sequence[Any]", await given if inspect.isawaitable(given) else given)
+        return [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]

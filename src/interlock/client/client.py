@@ -1,0 +1,387 @@
+"""What a caller sees: one server, whatever its age and wherever it runs.
+
+`open`, every call and `close` are legal from any task, in any order, and from other threads: the client lives on the
+loop that opened it, and what is called elsewhere is handed over to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from msgspec import UNSET
+
+from ..revisions.client_edge import ClientEdge
+from ..revisions.client_side import ClientSide
+from ..revisions.identity import Identity
+from ..revisions.probing import Prober, Verdicts
+from ..revisions.revision import Era
+from ..revisions.table import pick
+from ..transport.duplex import Duplex
+from ..transport.keepalive import Keepalive, Pinger
+from ..version import __version__
+from ..wire.errors import ConnectionClosed, ConnectionEnded, LocalError, NotOpen, RemoteError
+from ..wire.exchange import Exchange, Params, Peer, Result
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.link import Patience
+from ..wire.meta import check_author_keys
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.common import Implementation
+from ..wire.types.content import ResourceContents
+from ..wire.types.prompts import Prompt
+from ..wire.types.resources import Resource, ResourceTemplate
+from ..wire.types.tools import Tool
+from .answers import Answers, Callback, Roots
+from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
+from .targets import target_of
+
+__all__ = ["Client", "OnProgress"]
+
+log = logging.getLogger("interlock.client")
+T = TypeVar("T")
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None] | None]
+_PAGES = 1000  # pages of one list; a server that has more is taken for an endless one
+_SHARED_VERDICTS = Verdicts()
+
+
+class Client:
+    """A connection to one server.
+
+    `target` is a `Server` (in memory), a command as a list of strings, a `Command`, or a `Channel` of your own.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        *,
+        revision: str | tuple[str, ...] | None = None,
+        name: str = "interlock",
+        version: str = __version__,
+        title: str | None = None,
+        elicit: Callback | None = None,
+        sample: Callback | None = None,
+        roots: Roots | None = None,
+        experimental: Mapping[str, Mapping[str, Any]] | None = None,
+        extensions: Mapping[str, Mapping[str, Any]] | None = None,
+        on_notification: Callable[[str, dict[str, Any]], None] | None = None,
+        timeout: float | Patience = Patience(),  # noqa: B008 - immutable
+        connect_timeout: float = 60.0,
+        probe_timeout: float = 10.0,
+        keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
+        limits: Limits = DEFAULT_LIMITS,
+        verdicts: Verdicts = _SHARED_VERDICTS,
+    ) -> None:
+        self._target = target_of(target, limits)
+        self._rows = pick((revision,) if isinstance(revision, str) else revision)
+        self._answers = Answers(
+            elicit=elicit, sample=sample, roots=roots, experimental=experimental, extensions=extensions
+        )
+        info = Implementation(name=name, version=version, title=title or UNSET)
+        self._me = Peer(info)
+        standing = Exchange("", {}, peer=self._me, ask=self._answers.answer)
+        self._identity = Identity(info, self._answers.capabilities(), standing)
+        self._on_notification = on_notification
+        self._patience = timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
+        self._connect_patience = Patience(idle=None, total=connect_timeout)
+        self._probe_timeout = probe_timeout
+        self._keepalive = keepalive if self._target.pings else None
+        self._limits = limits
+        self._verdicts = verdicts
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._edge: ClientEdge | None = None
+        self._lost: ConnectionEnded | None = None
+        self._opening: asyncio.Task[ClientEdge] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = False
+        self._pinger: Pinger | None = None
+
+    # --- opening and closing ----------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect and agree on a revision. Concurrent calls share one attempt; an open client is left as it is."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        await self._here(self._open())
+
+    async def _open(self) -> ClientEdge:
+        if self._closed:
+            raise NotOpen("this client was closed")
+        if self._edge is not None and self._lost is None:
+            return self._edge
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._connect())
+            self._opening.add_done_callback(self._opened)
+        opening = self._opening
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise ConnectionClosed("the client was closed while it was opening") from None
+            if opening is self._opening and not opening.done():
+                opening.cancel()  # the one who wanted it gave up
+            raise
+
+    async def _connect(self) -> ClientEdge:
+        self._lost = None
+        prober = Prober(
+            self._dial,
+            self._rows,
+            self._identity,
+            patience=self._connect_patience,
+            probe_seconds=self._probe_timeout,
+            verdicts=self._verdicts,
+            target=self._target.key,
+        )
+        edge = await prober.open()
+        return edge
+
+    async def _dial(self) -> _Line:
+        side = ClientSide(self._heard, self._ended)
+        duplex = _Line(self._target.make(), side, self._limits)
+        duplex.side = side
+        side.attach(duplex.hear)
+        await duplex.open()
+        return duplex
+
+    def _opened(self, opening: asyncio.Task[ClientEdge]) -> None:
+        self._opening = None
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        edge = self._edge = opening.result()
+        line = cast(_Line, edge.link)
+        line.side.edge = edge
+        self._lost = line.end
+        if self._closed:
+            self._closing = asyncio.get_running_loop().create_task(edge.close())
+        elif self._keepalive is not None and edge.revision.era is Era.HANDSHAKE:
+            self._pinger = Pinger(line, self._keepalive)
+
+    def _ended(self, error: ConnectionEnded) -> None:
+        self._lost = error
+        if self._pinger is not None:
+            self._pinger.close()
+
+    async def close(self) -> None:
+        """End the connection and everything it started. Idempotent; who gives up waiting does not stop it."""
+        if self._loop is None:
+            self._closed = True
+            return
+        await self._here(self._close())
+
+    async def _close(self) -> None:
+        self._closed = True
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._finish())
+        await asyncio.shield(self._closing)
+
+    async def _finish(self) -> None:
+        opening = self._opening
+        if opening is not None:
+            opening.cancel()
+            await asyncio.wait([opening])
+        if self._pinger is not None:
+            self._pinger.close()
+        if self._edge is not None:
+            await self._edge.close()
+
+    # --- what is known about the server -----------------------------------------------------------
+
+    @property
+    def revision(self) -> str:
+        """The revision both sides speak."""
+        return self._open_edge().revision.name
+
+    @property
+    def server_info(self) -> Implementation:
+        """Who the server says it is: display data."""
+        return self._open_edge().server_info
+
+    @property
+    def capabilities(self) -> ServerCapabilities:
+        return self._open_edge().capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's words to the model: data, not orders."""
+        found = self._open_edge().discovered.get("instructions")
+        return found if isinstance(found, str) else None
+
+    def _open_edge(self) -> ClientEdge:
+        if self._edge is None:
+            raise NotOpen("this client is not open: use `async with` or await open()")
+        return self._edge
+
+    # --- verbs ------------------------------------------------------------------------------------
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Patience | None = None,
+        on_progress: OnProgress | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> CallResult:
+        """Run a tool. A failure of the tool itself is a result with `is_error`, not an exception."""
+        params = {"name": name, "arguments": arguments or {}}
+        return read_call(await self.request("tools/call", params, timeout=timeout, on_progress=on_progress, meta=meta))
+
+    async def list_tools(self) -> list[Tool]:
+        return await self._list("tools/list", "tools", Tool)
+
+    async def list_resources(self) -> list[Resource]:
+        return await self._list("resources/list", "resources", Resource)
+
+    async def list_resource_templates(self) -> list[ResourceTemplate]:
+        return await self._list("resources/templates/list", "resourceTemplates", ResourceTemplate)
+
+    async def list_prompts(self) -> list[Prompt]:
+        return await self._list("prompts/list", "prompts", Prompt)
+
+    async def read_resource(self, uri: str, *, timeout: float | Patience | None = None) -> list[ResourceContents]:
+        return read_contents(await self.request("resources/read", {"uri": uri}, timeout=timeout))
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | Patience | None = None
+    ) -> PromptResult:
+        params = {"name": name} | ({"arguments": dict(arguments)} if arguments else {})
+        return read_prompt(await self.request("prompts/get", params, timeout=timeout))
+
+    async def ping(self, *, timeout: float = 20.0) -> None:
+        """Is the server alive? Where the revision has no ping, `server/discover` is asked instead."""
+        edge = self._open_edge()
+        method = "ping" if "ping" in edge.revision.requests else "server/discover"
+        await self.request(method, {}, timeout=Patience(idle=None, total=timeout))
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Patience | None = None,
+        on_progress: OnProgress | None = None,
+        on_notification: Callable[[str, Params], Awaitable[None] | None] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Any request, by name; the members of its result as they came."""
+        check_author_keys(meta, trace=True)
+        sent = dict(params or {})
+        if meta:
+            sent["_meta"] = {**meta}
+        exchange = Exchange(
+            method,
+            sent,
+            peer=self._me,
+            patience=self._patience if timeout is None else _patience(timeout),
+            notify=_listener(on_progress, on_notification),
+            ask=self._answers.answer,
+        )
+        return await self._here(self._call(exchange))
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Any notification, by name."""
+        await self._here(self._tell(method, params))
+
+    async def roots_changed(self) -> None:
+        """Tell the server that the roots are others now, where the revision has a word for it."""
+        edge = await self._open()
+        if self._answers.roots is not None and "notifications/roots/list_changed" in edge.revision.client_notices:
+            await self.notify("notifications/roots/list_changed")
+
+    async def _call(self, exchange: Exchange) -> Result:
+        return await (await self._ready())(exchange)
+
+    async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        await (await self._ready()).link.tell(method, params)
+
+    async def _ready(self) -> ClientEdge:
+        """The open connection. One that was lost is opened anew: its server is started again (STDIO-016)."""
+        if self._edge is not None and self._lost is None and not self._closed:
+            return self._edge
+        if self._edge is None and self._opening is None and not self._closed:
+            raise NotOpen("this client is not open: use `async with` or await open()")
+        return await self._open()
+
+    async def _list(self, method: str, member: str, kind: type[T]) -> list[T]:
+        """All pages. A cursor that comes back, or pages without end, are an error of the server."""
+        found: list[T] = []
+        seen: set[str] = set()
+        params: dict[str, Any] = {}
+        for _ in range(_PAGES):
+            result = await self.request(method, params)
+            found += read_items(result, member, kind, method)
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                return found
+            if cursor in seen:
+                raise RemoteError(f"{method}: the server repeats the cursor {cursor[:40]!r}")
+            seen.add(cursor)
+            params = {"cursor": cursor}
+        raise RemoteError(f"{method}: more than {_PAGES} pages")
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _here(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """Run `work` on the loop this client lives on."""
+        loop = self._loop
+        if loop is None or loop is _running_loop():
+            return work
+        if loop.is_closed():
+            work.close()
+            raise LocalError("the event loop that this client was opened on is closed")
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+    def _heard(self, method: str, params: dict[str, Any]) -> None:
+        if self._on_notification is None:
+            return
+        try:
+            self._on_notification(method, params)
+        except Exception:
+            log.exception("! on_notification failed on %s", method)
+
+
+class _Line(Duplex):
+    """A connection that remembers its side, which is told the edge once there is one."""
+
+    side: ClientSide
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _patience(timeout: float | Patience) -> Patience:
+    return timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
+
+
+def _listener(
+    on_progress: OnProgress | None, on_notification: Callable[[str, Params], Awaitable[None] | None] | None
+) -> Callable[[str, Params], Awaitable[None]]:
+    async def listen(method: str, params: Params) -> None:
+        given: Any = None
+        if method == "notifications/progress" and on_progress is not None:
+            given = on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+        elif on_notification is not None:
+            given = on_notification(method, params)
+        if inspect.isawaitable(given):
+            await given
+
+    return listen
+
+

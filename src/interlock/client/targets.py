@@ -1,0 +1,71 @@
+"""What a client can be pointed at, and how each is dialled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ..revisions.opening import ServerSide
+from ..revisions.revision import Revision
+from ..revisions.table import pick
+from ..transport.child import ChildChannel, Command
+from ..transport.duplex import Duplex
+from ..transport.memory import memory_pair
+from ..wire.errors import LocalError
+from ..wire.exchange import Handler
+from ..wire.limits import Limits
+from ..wire.link import Channel
+
+__all__ = ["Target", "target_of"]
+
+
+class Target:
+    """Makes a fresh channel for every attempt; `key` names it in the memory of verdicts."""
+
+    def __init__(self, make: Callable[[], Channel], key: Any = None, name: str = "server", *, pings: bool = True) -> None:
+        self.make, self.key, self.name, self.pings = make, key, name, pings
+
+
+def target_of(target: Any, limits: Limits) -> Target:
+    """A server object, a command, or a channel (or a function that makes one)."""
+    if isinstance(target, str):
+        raise LocalError(f"{target!r} is a string: give a command as a list, like ['python', 'server.py']")
+    if isinstance(target, Sequence):
+        target = Command.of(cast("Sequence[str]", target))
+    if isinstance(target, Command):
+        command = target
+        return Target(lambda: ChildChannel(command, limits), command.args + (command.cwd,), command.args[0] if command.args else "")
+    if hasattr(target, "open") and hasattr(target, "send"):
+        return Target(_once(target))
+    if callable(target) and (hasattr(target, "rows") or _is_handler(target)):
+        return Target(lambda: _serve_in_memory(cast(Handler, target), limits), name="memory", pings=False)
+    if callable(target):
+        return Target(cast("Callable[[], Channel]", target))
+    raise LocalError(f"{target!r} is no target: give a Server, a command as a list, or a Channel")
+
+
+def _is_handler(target: Any) -> bool:
+    """A plain Handler takes one exchange; a function that makes channels takes nothing."""
+    code = getattr(target, "__code__", None)
+    return code is not None and code.co_argcount == 1
+
+
+def _once(channel: Channel) -> Callable[[], Channel]:
+    left = [channel]
+
+    def make() -> Channel:
+        if not left:
+            raise LocalError("this channel was used already: give a function that makes one to allow reconnecting")
+        return left.pop()
+
+    return make
+
+
+def _serve_in_memory(handler: Handler, limits: Limits) -> Channel:
+    near, far = memory_pair()
+    rows = cast("dict[str, Revision] | None", getattr(handler, "rows", None))
+    side = ServerSide(handler, rows or pick(None), strict=getattr(handler, "strict", False))
+    duplex = Duplex(far, side, limits)
+    side.attach(duplex)
+    far.attach(duplex)
+    return near

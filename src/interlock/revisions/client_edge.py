@@ -1,0 +1,90 @@
+"""What both eras share on the client side: a Handler whose far end is a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..wire.errors import BadResult, LocalError
+from ..wire.exchange import Exchange, Result
+from ..wire.frames import Frame
+from ..wire.link import Link, Patience
+from ..wire.meta import SERVER_INFO
+from ..wire.methods import METHODS
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.common import Implementation
+from .asking import result_of
+from .revision import Revision
+
+__all__ = ["ClientEdge", "NotOffered", "params_of"]
+
+_members = msgspec.json.Decoder(dict[str, Any])
+
+
+class NotOffered(LocalError):
+    """The server did not declare the capability this call stands behind; nothing was sent."""
+
+
+def params_of(frame: Frame) -> dict[str, Any]:
+    """The params of a message as a dict; malformed ones as none."""
+    if frame.params is UNSET:
+        return {}
+    try:
+        return _members.decode(cast(Raw, frame.params))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+
+
+class ClientEdge:
+    """One open connection. Calling it makes a call; `discovered` is what the server said about itself."""
+
+    def __init__(self, link: Link, revision: Revision, discovered: Mapping[str, Any]) -> None:
+        self.link = link
+        self.revision = revision
+        self.discovered: Result = {**discovered}
+        try:
+            self.capabilities = msgspec.convert(discovered.get("capabilities", {}), ServerCapabilities)
+        except msgspec.ValidationError as error:
+            raise BadResult(f"the server's capabilities are malformed: {error}") from None
+
+    @property
+    def server_info(self) -> Implementation:
+        """Who the server says it is: display data, possibly made up."""
+        found = cast("dict[str, Any]", self.discovered.get("_meta") or {}).get(SERVER_INFO)
+        try:
+            return msgspec.convert(found, Implementation)
+        except msgspec.ValidationError:
+            return Implementation(name="unknown", version="0")
+
+    async def __call__(self, exchange: Exchange) -> Result:
+        raise NotImplementedError
+
+    def check_offered(self, method: str) -> None:
+        """Use only what was negotiated (basic/lifecycle#operation)."""
+        row = METHODS.get(method)
+        gate = row.gate if row else None
+        if gate is None or self.capabilities.can(gate):
+            return
+        if gate.partition(".")[0] in self.revision.server_capabilities:  # completions have none in 2024-11-05
+            raise NotOffered(f"{method}: the server does not offer {gate}")
+
+    async def carry(self, exchange: Exchange, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Result:
+        """Send it, pass on what is told meanwhile, give the members of the result."""
+
+        async def told(method: str, frame: Frame) -> None:
+            await exchange.notify(method, params_of(frame))
+
+        frame = await self.link.call(
+            exchange.method, params, meta, patience=exchange.patience or Patience(), told=told
+        )
+        return result_of(frame, exchange.method, self.revision)
+
+    def heard(self, frame: Frame) -> bool:
+        """A notification outside of any call; True when it was taken."""
+        return False
+
+    async def close(self) -> None:
+        await self.link.close()

@@ -1,0 +1,105 @@
+"""The handshake era, client side: introduce ourselves once, then call, and answer what the server asks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, cast
+
+from ..wire.errors import (
+    BadResult,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    NoCommonRevision,
+    Refused,
+)
+from ..wire.exchange import Exchange, Question, Result
+from ..wire.frames import Frame, Id, encode_error, encode_result
+from ..wire.link import Link, Patience
+from ..wire.meta import SERVER_INFO
+from .asking import result_of
+from .client_edge import ClientEdge, params_of
+from .identity import Identity
+from .revision import Revision
+
+__all__ = ["HandshakeClient", "initialize"]
+
+log = logging.getLogger("interlock.client")
+
+
+async def initialize(
+    link: Link, wanted: Revision, rows: dict[str, Revision], me: Identity, patience: Patience
+) -> HandshakeClient:
+    """`initialize`, then `initialized`. A version we cannot use ends it before `initialized` (LIFE-13)."""
+    hello = {
+        "protocolVersion": wanted.name,
+        "capabilities": me.capabilities_for(wanted),
+        "clientInfo": me.info_for(wanted),
+    }
+    frame = await link.call("initialize", hello, None, patience=patience, cancellable=False)
+    found = result_of(frame, "initialize", wanted)
+    version = found.get("protocolVersion")
+    if not isinstance(version, str):
+        raise BadResult("initialize: the server named no protocol version")
+    revision = rows.get(version)
+    if revision is None:
+        raise NoCommonRevision(f"the server answered with revision {version!r:.40}, which was not offered", (version,))
+    edge = HandshakeClient(link, revision, me, found)
+    await link.tell("notifications/initialized", None)
+    return edge
+
+
+class HandshakeClient(ClientEdge):
+    def __init__(self, link: Link, revision: Revision, me: Identity, found: Mapping[str, Any]) -> None:
+        super().__init__(link, revision, _as_discovery(found))
+        self._me = me
+        self._declared = me.capabilities_for(revision)
+        self._active: dict[int, Exchange] = {}  # calls in flight, oldest first
+
+    async def __call__(self, exchange: Exchange) -> Result:
+        if exchange.method == "server/discover":
+            return self.discovered
+        self.check_offered(exchange.method)
+        key = id(exchange)
+        self._active[key] = exchange
+        try:
+            meta = {**exchange.meta.trace(), **exchange.params.get("_meta", {})}
+            return await self.carry(exchange, exchange.params, meta)
+        finally:
+            del self._active[key]
+
+    def asked(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes]:
+        """A request of the server: answered at once, or the work that leads to the answer."""
+        request = cast(Id, frame.id)
+        method = cast(str, frame.method)
+        if method == "ping":
+            return encode_result(request, {})
+        capability = self.revision.questions.get(method)
+        if capability is None or capability not in self._declared:
+            return encode_error(request, MethodNotFound(f"This client does not offer {method[:200]!r}"))
+        return self._answer(request, Question(method, params_of(frame)))
+
+    async def _answer(self, request: Id, question: Question) -> bytes:
+        # A pipe does not say which call a question belongs to: the newest one that can answer it.
+        exchange = next(reversed(self._active.values()), self._me.standing)
+        try:
+            return encode_result(request, await exchange.ask(question))
+        except Refused as refused:
+            return encode_error(request, refused)
+        except (TypeError, ValueError) as error:
+            log.exception("! answering %s failed", question.method)
+            return encode_error(request, InvalidParams(f"The question could not be answered: {error}"))
+        except Exception:
+            log.exception("! answering %s failed", question.method)
+            return encode_error(request, InternalError("The client failed to answer"))
+
+
+def _as_discovery(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of `initialize` in the words of `server/discover`."""
+    told: dict[str, Any] = {
+        "supportedVersions": [found["protocolVersion"]],
+        "capabilities": found.get("capabilities", {}),
+        "_meta": {SERVER_INFO: found.get("serverInfo")},
+    }
+    return told | ({"instructions": found["instructions"]} if isinstance(found.get("instructions"), str) else {})

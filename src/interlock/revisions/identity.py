@@ -1,0 +1,30 @@
+"""Who we are as a client: what is told to every server, in either era."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ..wire.exchange import Exchange
+from ..wire.types.common import Implementation
+from .revision import Revision
+from .shaping import plain, shape_noun
+
+__all__ = ["Identity"]
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Name, capabilities, and the exchange that stands for us when a server asks outside of any call."""
+
+    info: Implementation
+    capabilities: Mapping[str, Any]
+    standing: Exchange
+
+    def info_for(self, revision: Revision) -> dict[str, Any]:
+        return shape_noun(revision, "Implementation", plain(self.info))
+
+    def capabilities_for(self, revision: Revision) -> dict[str, Any]:
+        """Only the keys this revision has (CAP-10)."""
+        return {key: value for key, value in self.capabilities.items() if key in revision.client_capabilities}

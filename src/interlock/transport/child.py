@@ -1,0 +1,273 @@
+"""A server as a child process: its streams as a channel, its whole tree as ours to end.
+
+An argument list, never a shell. The child leads a process group of its own; its death is seen by the kernel's
+notice (a pidfd, or a waiting thread where there is none), not by the end of its output alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ..wire.errors import ConnectionClosed, ConnectionEnded, PeerClosed, SpawnFailed
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.link import Receiver
+from .lines import LineChannel
+from .pipes import FdReader
+from .process_tree import end_tree, kill_group
+
+__all__ = ["Command", "ChildChannel"]
+
+log = logging.getLogger("interlock.client")
+
+# What a program needs to find itself and its home; nothing of it is a secret.
+MINIMAL_ENVIRONMENT = (
+    "HOME LOGNAME PATH SHELL TERM USER LANG LANGUAGE LC_ALL LC_CTYPE TMPDIR TZ XDG_RUNTIME_DIR "
+    "APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA NUMBER_OF_PROCESSORS OS PATHEXT PROCESSOR_ARCHITECTURE "
+    "PROGRAMDATA PROGRAMFILES SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE WINDIR"
+).split()
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """How to start a server, and how patiently to end it."""
+
+    args: tuple[str, ...]
+    env: dict[str, str] | None = None
+    env_policy: Literal["minimal", "inherit", "explicit"] = "minimal"
+    """Beside `env`: what a program needs and no more, everything of ours, or nothing."""
+    cwd: str | None = None
+    close_seconds: float = 2.0
+    """After its stdin was closed, before it is told to terminate."""
+    terminate_seconds: float = 2.0
+    """After that, before the whole tree is killed."""
+
+    @staticmethod
+    def of(args: Sequence[str], **options: Any) -> Command:
+        return Command(args=tuple(args), **options)
+
+    def environment(self) -> dict[str, str]:
+        mine: Mapping[str, str] = {}
+        if self.env_policy == "inherit":
+            mine = os.environ
+        elif self.env_policy == "minimal":
+            mine = {name: os.environ[name] for name in MINIMAL_ENVIRONMENT if name in os.environ}
+            mine = {"PYTHONUTF8": "1", **mine}
+        return {**mine, **(self.env or {})}
+
+
+class _Tail:
+    """The last bytes of a stream, always drained so that the child never blocks on it."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._kept = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self._kept += chunk
+        if len(self._kept) > self._size:
+            del self._kept[: len(self._kept) - self._size]
+
+    def text(self) -> str:
+        """For people: control characters are escaped, line breaks stay."""
+        lines = self._kept.decode("utf-8", "replace").splitlines()
+        return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines).strip()
+
+
+class ChildChannel:
+    """Starts the program when it is opened, ends its whole tree when it is closed."""
+
+    def __init__(
+        self,
+        command: Command,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._command = command
+        self._limits = limits
+        self._on_stderr = on_stderr
+        self._stderr = _Tail(limits.stderr_bytes)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: LineChannel | None = None
+        self._errors: FdReader | None = None
+        self._exited: asyncio.Event = asyncio.Event()
+        self._receiver: Receiver | None = None
+        self._over = False
+        self._closing: asyncio.Task[None] | None = None
+        self._watch: _Watch | None = None
+        self._release: weakref.finalize[[int], ChildChannel] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def stderr_tail(self) -> str:
+        return self._stderr.text()
+
+    async def open(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        process = self._process = self._spawn()
+        # If nobody ever closes us, the group still goes when this object or the interpreter does.
+        self._release = weakref.finalize(self, kill_group, process.pid)
+        assert process.stdin and process.stdout and process.stderr
+        stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+        self._errors = FdReader(stderr, self._heard_stderr, lambda: None)
+        self._errors.start()
+        self._lines = LineChannel(stdout, stdin, self._limits, on_eof=self._stdout_ended)
+        await self._lines.open(_Bridge(self, receiver))
+        self._watch = _Watch(process, self._has_exited)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = self._command
+        if not command.args:
+            raise SpawnFailed("an empty command: give the program and its arguments as a list")
+        try:
+            return subprocess.Popen(
+                command.args,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=command.environment(),
+                cwd=command.cwd,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise SpawnFailed(f"could not start {command.args[0]!r}: {reason}. Is it installed and on PATH?") from error
+
+    def _heard_stderr(self, chunk: bytes) -> None:
+        self._stderr.add(chunk)
+        if self._on_stderr is not None:
+            self._on_stderr(chunk)
+        else:
+            log.debug("stderr of pid %s: %r", self.pid, chunk[:1000])
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _stdout_ended(self) -> None:
+        """It closed its stdout: usually it is about to exit, so give the kernel a moment to tell how."""
+        if not self._over and not self._exited.is_set():
+            asyncio.get_running_loop().call_later(0.5, self._lost, "closed its stdout")
+
+    def _has_exited(self) -> None:
+        """Called while the child is a zombie: its group id cannot belong to anybody else yet."""
+        process = self._process
+        assert process is not None
+        if self._lines is not None:
+            self._lines.read_rest()  # answers it wrote right before the end
+        if self._errors is not None:
+            self._errors.read_rest()
+            self._errors.close()
+        kill_group(process.pid)
+        process.wait()
+        if self._release is not None:
+            self._release.detach()
+        self._exited.set()
+        self._lost(f"exited with code {process.returncode}")
+
+    def _lost(self, what: str) -> None:
+        if self._over:
+            return
+        self._over = True
+        code = self._process.returncode if self._process else None
+        name = os.path.basename(self._command.args[0])
+        error = PeerClosed(f"the server process {name!r} {what}", exit_code=code, stderr=self._stderr.text())
+        if self._lines is not None:
+            self._lines.lose(error)
+
+    # --- the channel ------------------------------------------------------------------------------
+
+    def send(self, message: bytes) -> int | None:
+        assert self._lines is not None
+        return self._lines.send(message)
+
+    @property
+    def delivered(self) -> int | None:
+        return self._lines.delivered if self._lines else 0
+
+    @property
+    def backlog(self) -> int:
+        return self._lines.backlog if self._lines else 0
+
+    async def drain(self) -> None:
+        if self._lines is not None:
+            await self._lines.drain()
+
+    async def close(self) -> None:
+        """Close stdin, wait, terminate, wait, kill: once, however many ask and whoever gives up waiting."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._over = True
+        if self._lines is not None:
+            await self._lines.flush()
+            self._lines.close_input()
+        if self._process is not None and not self._exited.is_set():
+            await end_tree(
+                self._process.pid, self._exited, self._command.close_seconds, self._command.terminate_seconds
+            )
+        if self._watch is not None:
+            self._watch.close()
+        if self._errors is not None:
+            self._errors.close()
+        if self._lines is not None:
+            self._lines.lose(ConnectionClosed("the connection was closed"))
+
+
+class _Bridge:
+    """Passes on what the lines say; their end is told by the child, who knows more about it."""
+
+    def __init__(self, child: ChildChannel, receiver: Receiver) -> None:
+        self._child, self._receiver = child, receiver
+        self.received = receiver.received
+        self.oversized = receiver.oversized
+
+    def ended(self, error: ConnectionEnded) -> None:
+        self._receiver.ended(error)
+
+
+class _Watch:
+    """Calls back once the process has exited and before it is reaped."""
+
+    def __init__(self, process: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_exit = on_exit
+        self._fd = -1
+        try:
+            self._fd = os.pidfd_open(process.pid)
+            self._loop.add_reader(self._fd, self._ready)
+        except (AttributeError, OSError, NotImplementedError):
+            threading.Thread(target=self._wait, args=(process,), name="interlock-wait", daemon=True).start()
+
+    def _ready(self) -> None:
+        self.close()
+        self._on_exit()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        except (AttributeError, OSError):
+            process.wait()
+        try:
+            self._loop.call_soon_threadsafe(self._on_exit)
+        except RuntimeError:
+            pass  # the loop is closed: the finalizer ends the group
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1

@@ -1,0 +1,89 @@
+"""Ending a process and everything it started: by its group, and by descent for those who left the group."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+__all__ = ["end_tree", "kill_group", "descendants"]
+
+
+async def end_tree(pid: int, exited: asyncio.Event, close_seconds: float, terminate_seconds: float) -> None:
+    """Wait for an exit of its own, then TERM, then KILL. `exited` is set by whoever watches the process."""
+    if await _within(exited, close_seconds):
+        return
+    strays = descendants(pid)
+    _signal_all(pid, strays, signal.SIGTERM)
+    if not await _within(exited, terminate_seconds):
+        strays |= descendants(pid)
+        _signal_all(pid, strays, signal.SIGKILL)
+        await _within(exited, 5.0)
+    _signal_all(0, _still(strays), signal.SIGKILL)
+
+
+def kill_group(pid: int) -> None:
+    """KILL what is left of the group this process leads."""
+    _signal_all(pid, {}, signal.SIGKILL)
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Living descendants by pid, each with its start time, so that a reused pid is never mistaken for one."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for name in _proc_pids():
+        found = _stat(name)
+        if found is not None:
+            children.setdefault(found[0], []).append((name, found[1]))
+    tree: dict[int, str] = {}
+    front = [pid]
+    while front:
+        for child, started in children.get(front.pop(), []):
+            if child not in tree:
+                tree[child] = started
+                front.append(child)
+    return tree
+
+
+async def _within(exited: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await exited.wait()
+    except TimeoutError:
+        pass
+    return exited.is_set()
+
+
+def _signal_all(leader: int, others: dict[int, str], number: int) -> None:
+    if leader:
+        try:
+            os.killpg(leader, number)
+        except (OSError, AttributeError):
+            pass  # nobody left in the group
+    for pid, started in others.items():
+        found = _stat(pid)
+        if found is not None and found[1] == started:
+            try:
+                os.kill(pid, number)
+            except OSError:
+                pass
+
+
+def _still(others: dict[int, str]) -> dict[int, str]:
+    return {pid: started for pid, started in others.items() if (found := _stat(pid)) and found[1] == started}
+
+
+def _proc_pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []  # no /proc on this platform: the group has to do
+
+
+def _stat(pid: int) -> tuple[int, str] | None:
+    """(parent, start time) of a process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return int(fields[1]), fields[19].decode()
