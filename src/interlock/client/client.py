@@ -7,7 +7,6 @@ loop that opened it, and what is called elsewhere is handed over to it.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
@@ -25,7 +24,7 @@ from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import ConnectionClosed, ConnectionEnded, LocalError, NotOpen, RemoteError
-from ..wire.exchange import Exchange, Params, Peer, Result
+from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience
 from ..wire.meta import check_author_keys
@@ -36,6 +35,7 @@ from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
 from .answers import Answers, Callback, Roots
+from .calling import Calling, OnNotification, OnProgress
 from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
 from .targets import target_of
 
@@ -43,7 +43,6 @@ __all__ = ["Client", "OnProgress"]
 
 log = logging.getLogger("interlock.client")
 T = TypeVar("T")
-OnProgress = Callable[[float, float | None, str | None], Awaitable[None] | None]
 _PAGES = 1000  # pages of one list; a server that has more is taken for an endless one
 _SHARED_VERDICTS = Verdicts()
 
@@ -82,7 +81,7 @@ class Client:
         )
         info = Implementation(name=name, version=version, title=title or UNSET)
         self._me = Peer(info)
-        standing = Exchange("", {}, peer=self._me, ask=self._answers.answer)
+        standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
         self._patience = timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
@@ -273,7 +272,7 @@ class Client:
         *,
         timeout: float | Patience | None = None,
         on_progress: OnProgress | None = None,
-        on_notification: Callable[[str, Params], Awaitable[None] | None] | None = None,
+        on_notification: OnNotification | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Result:
         """Any request, by name; the members of its result as they came."""
@@ -281,14 +280,8 @@ class Client:
         sent = dict(params or {})
         if meta:
             sent["_meta"] = {**meta}
-        exchange = Exchange(
-            method,
-            sent,
-            peer=self._me,
-            patience=self._patience if timeout is None else _patience(timeout),
-            notify=_listener(on_progress, on_notification),
-            ask=self._answers.answer,
-        )
+        patience = self._patience if timeout is None else _patience(timeout)
+        exchange = Calling(method, sent, self._me, patience, self._answers, on_progress, on_notification)
         return await self._here(self._call(exchange))
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
@@ -368,20 +361,3 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 def _patience(timeout: float | Patience) -> Patience:
     return timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
-
-
-def _listener(
-    on_progress: OnProgress | None, on_notification: Callable[[str, Params], Awaitable[None] | None] | None
-) -> Callable[[str, Params], Awaitable[None]]:
-    async def listen(method: str, params: Params) -> None:
-        given: Any = None
-        if method == "notifications/progress" and on_progress is not None:
-            given = on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
-        elif on_notification is not None:
-            given = on_notification(method, params)
-        if inspect.isawaitable(given):
-            await given
-
-    return listen
-
-

@@ -10,23 +10,24 @@ from typing import Any
 from msgspec import Raw
 
 from ..wire.errors import InternalError, Refused
-from ..wire.exchange import Exchange, Handler, Lasting, Result
+from ..wire.exchange import Handler, Lasting, Result
 from ..wire.frames import Id, encode, encode_error, encode_result
 from .revision import Era, Revision
+from .served import Served
 from .shaping import shape_result
-from .voice import Voice
 
 __all__ = ["answer", "refuse"]
 
 log = logging.getLogger("interlock.server")
 
 
-async def answer(handler: Handler, exchange: Exchange, revision: Revision, id: Id, voice: Voice) -> bytes:
+async def answer(handler: Handler, exchange: Served, id: Id) -> bytes:
     """Run the handler and encode what it gave or raised. Only cancellation by the edge escapes."""
+    revision = exchange.revision
     try:
         result = await handler(exchange)
-        if voice.spoke_of_progress:
-            await voice.finish()
+        if exchange.reported_progress:
+            await exchange.finish()
         return _encode_answer(revision, exchange.method, id, result)
     except Refused as refused:
         return refuse(revision, id, refused)

@@ -1,11 +1,10 @@
 """Which question may be put to which client, and how it travels.
 
-CallBack, the strategy of the handshake era, is here; a stateless client is asked by returning `input_required`.
+Calling back, the strategy of the handshake era, is here; a stateless client is asked by returning `input_required`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import msgspec
@@ -14,11 +13,11 @@ from msgspec import UNSET, Raw
 from ..wire.errors import BadResult, CannotAsk
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
-from ..wire.link import Outlet, Patience
-from ..wire.meta import RequestMeta
+from ..wire.link import Patience
 from .revision import Revision
+from .served import Served
 
-__all__ = ["check_can_ask", "CallBack", "result_of", "QUESTION_PATIENCE"]
+__all__ = ["check_can_ask", "call_back", "result_of", "QUESTION_PATIENCE"]
 
 QUESTION_PATIENCE = Patience(idle=None, total=3600.0)  # a person may think; a peer that is gone ends the wait at once
 _members = msgspec.json.Decoder(dict[str, Any])
@@ -40,28 +39,12 @@ def _as_object(path: str) -> dict[str, Any]:
     return {head: {rest: {}} if rest else {}}
 
 
-class CallBack:
+async def call_back(exchange: Served, question: Question) -> Result:
     """Ask on the request's own stream and wait, in the run's own task: when the run ends, so does the question."""
-
-    __slots__ = ("_meta", "_outlet", "_peer", "_ready", "_revision")
-
-    def __init__(
-        self,
-        revision: Revision,
-        peer: Peer,
-        outlet: Outlet,
-        meta: RequestMeta,
-        ready: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._revision, self._peer, self._outlet, self._meta, self._ready = revision, peer, outlet, meta, ready
-
-    async def ask(self, question: Question) -> Result:
-        check_can_ask(self._revision, self._peer, question)
-        await self._ready()  # nothing but pings and logs before `initialized` (basic/lifecycle#initialization)
-        frame = await self._outlet.call(
-            question.method, question.params, self._meta.trace(), patience=QUESTION_PATIENCE
-        )
-        return result_of(frame, question.method, self._revision)
+    check_can_ask(exchange.revision, exchange.peer, question)
+    trace = exchange.meta.trace()
+    frame = await exchange.outlet.call(question.method, question.params, trace, patience=QUESTION_PATIENCE)
+    return result_of(frame, question.method, exchange.revision)
 
 
 def result_of(frame: Frame, method: str, revision: Revision) -> Result:

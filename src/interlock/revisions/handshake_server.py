@@ -15,11 +15,13 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+import msgspec
+
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import LOCAL, Exchange, Handler, Params, Peer, Principal, Result
+from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.link import Outlet
-from ..wire.meta import SERVER_INFO, RequestMeta
+from ..wire.meta import NO_META, SERVER_INFO, RequestMeta
 from ..wire.methods import METHODS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import LOG_LEVELS
@@ -27,13 +29,11 @@ from ..wire.types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
 from ..wire.types.notices import ListenFilter, ListenParams
 from ..wire.types.resources import ResourceParams
 from .answering import answer, refuse
-from .asking import CallBack
+from .asking import call_back, check_can_ask
 from .revision import Era, Revision
+from .served import Served
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
-from .voice import Voice
-
-import msgspec
 
 __all__ = ["HandshakeServer"]
 
@@ -112,11 +112,13 @@ class HandshakeServer:
         revision = cast(Revision, self._revision)
         if method not in revision.requests and method in OFFICIAL_METHODS:
             raise MethodNotFound(f"{method} does not exist in this revision")
-        voice = Voice(outlet, revision)
-        exchange = Exchange(method, params, raw=frame.params or None, peer=self._peer, meta=meta, notify=voice.say)
-        exchange.ask = CallBack(revision, self._peer, outlet, meta, self._when_ready).ask
-        voice.follow(exchange)
-        return answer(self._handler, exchange, revision, id, voice)
+        exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, revision, self._ask)
+        return answer(self._handler, exchange, id)
+
+    async def _ask(self, exchange: Served, question: Question) -> Result:
+        check_can_ask(exchange.revision, exchange.peer, question)
+        await self._when_ready()  # nothing but pings and logs before `initialized` (basic/lifecycle)
+        return await call_back(exchange, question)
 
     async def _after_opening(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes:
         if self._opening is not None:
@@ -139,10 +141,12 @@ class HandshakeServer:
         peer = Peer(
             params.client_info, params.capabilities, principal=self._principal, log_level=_STANDING_LEVEL
         )
-        voice = Voice(self._standing, revision)
+        exchange = Served(
+            "server/discover", EmptyParams(), None, peer, NO_META, self._standing, revision, self._ask
+        )
         opening = cast("asyncio.Future[None]", self._opening)
         try:
-            return await answer(self._introduce(peer, revision), self._discovery(peer), revision, id, voice)
+            return await answer(self._introduce(peer, revision), exchange, id)
         finally:
             self._opening = None
             opening.set_result(None)
@@ -165,9 +169,6 @@ class HandshakeServer:
             return result | ({"instructions": found["instructions"]} if found.get("instructions") else {})
 
         return introduce
-
-    def _discovery(self, peer: Peer) -> Exchange:
-        return Exchange("server/discover", EmptyParams(), peer=peer)
 
     def _not_open(self) -> Refused:
         return InvalidParams(
@@ -209,12 +210,10 @@ class HandshakeServer:
         self._watched.tools_list_changed = can("tools.listChanged")
         self._watched.prompts_list_changed = can("prompts.listChanged")
         self._watched.resources_list_changed = can("resources.listChanged")
-        voice = Voice(self._standing, self._revision)
-
-        async def say(method: str, params: Params) -> None:
-            await voice.say(method, {key: value for key, value in params.items() if key != "_meta"})
-
-        exchange = Exchange("subscriptions/listen", ListenParams(notifications=self._watched), peer=self._peer, notify=say)
+        params = ListenParams(notifications=self._watched)
+        exchange = Served(
+            "subscriptions/listen", params, None, self._peer, NO_META, self._standing, self._revision, self._ask
+        )
         try:
             await self._handler(exchange)
         except MethodNotFound:

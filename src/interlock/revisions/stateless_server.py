@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
@@ -11,13 +12,13 @@ from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused,
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
-from ..wire.meta import CLIENT_CAPABILITIES, RequestMeta
+from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
 from ..wire.types.common import LOG_LEVELS
 from .answering import answer, refuse
 from .asking import check_can_ask
 from .revision import Era, Revision
+from .served import Served
 from .table import NEWEST, OFFICIAL_METHODS, names_of
-from .voice import Voice
 
 __all__ = ["StatelessServer"]
 
@@ -40,17 +41,31 @@ class StatelessServer:
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         method: str = frame.method  # pyright: ignore[reportAssignmentType]
-        voice = Voice(outlet, revision, id if method == "subscriptions/listen" else None)
         peer = Peer(
             meta.client or None,
             meta.capabilities or None,
             principal=self._principal,
             log_level=meta.log_level or None,
         )
-        exchange = Exchange(method, params, raw=frame.params or None, peer=peer, meta=meta, notify=voice.say)
-        exchange.ask = _Asker(revision, peer).ask
-        voice.follow(exchange)
-        return answer(self._handler, exchange, revision, id, voice)
+        exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
+        if method == "subscriptions/listen":
+            return self._listen(exchange, id)
+        return answer(self._handler, exchange, id)
+
+    async def _listen(self, exchange: Served, id: Id) -> bytes:
+        """A stream of change notices, tagged with its request's id."""
+        exchange.subscription = id
+        outlet = exchange.outlet
+
+        async def serve(exchange: Exchange) -> Result:
+            result = await self._handler(exchange)
+            return {**result, "_meta": {**result.get("_meta", {}), SUBSCRIPTION_ID: id}}
+
+        body = await answer(serve, exchange, id)
+        # The server ends the stream: its result, then the notification the cancellation page asks for
+        # (modern.md §13.1). A call scheduled now runs after the result was handed to the carrier.
+        asyncio.get_running_loop().call_soon(_tell_end, outlet, id)
+        return body
 
     def admit(self, method: str, meta: RequestMeta) -> Revision:
         """The checks every request must pass, in the order of modern.md §4: envelope, version, method."""
@@ -71,14 +86,21 @@ class StatelessServer:
         return UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
 
 
-class _Asker:
-    __slots__ = ("_peer", "_revision")
-
-    def __init__(self, revision: Revision, peer: Peer) -> None:
-        self._revision, self._peer = revision, peer
-
-    async def ask(self, question: Question) -> Result:
-        check_can_ask(self._revision, self._peer, question)
-        raise InternalError(f"{question.method}: this server cannot put questions to stateless clients")
+def _tell_end(outlet: Outlet, id: Id) -> None:
+    work = outlet.tell("notifications/cancelled", {"requestId": id, "reason": "the server ended the subscription"})
+    _ending.add(task := asyncio.ensure_future(work))
+    task.add_done_callback(_ended)
 
 
+_ending: set[asyncio.Future[None]] = set()
+
+
+def _ended(task: asyncio.Future[None]) -> None:
+    _ending.discard(task)
+    if not task.cancelled():
+        task.exception()  # the connection may be gone by now: nobody is left to be told
+
+
+async def refuse_to_ask(exchange: Served, question: Question) -> Result:
+    check_can_ask(exchange.revision, exchange.peer, question)
+    raise InternalError(f"{question.method}: this server cannot put questions to stateless clients")

@@ -192,6 +192,10 @@ class ChildChannel:
         assert self._lines is not None
         return self._lines.send(message)
 
+    def flush(self) -> None:
+        if self._lines is not None:
+            self._lines.flush()
+
     @property
     def delivered(self) -> int | None:
         return self._lines.delivered if self._lines else 0
@@ -213,7 +217,7 @@ class ChildChannel:
     async def _close(self) -> None:
         self._over = True
         if self._lines is not None:
-            await self._lines.flush()
+            await self._lines.finish()
             self._lines.close_input()
         if self._process is not None and not self._exited.is_set():
             await end_tree(

@@ -31,7 +31,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel, Patience, Told
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
-from .tasks import start_task
+from .runs import Runs
 
 __all__ = ["Duplex", "Side"]
 
@@ -60,16 +60,6 @@ class Side(Protocol):
     def ended(self, error: ConnectionEnded) -> None: ...
 
 
-class _Run:
-    """A request of the peer that is being worked on."""
-
-    __slots__ = ("cancelled", "task")
-
-    def __init__(self) -> None:
-        self.cancelled = False
-        self.task: asyncio.Task[None] | None = None
-
-
 class Duplex:
     def __init__(self, channel: Channel, side: Side, limits: Limits = DEFAULT_LIMITS) -> None:
         self._channel = channel
@@ -77,10 +67,11 @@ class Duplex:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._calls = Calls(self._loop, self._withdraw)
-        self._running: dict[Id, _Run] = {}
-        self._leaving: set[asyncio.Task[None]] = set()  # cancelled runs that are still unwinding
+        self._runs = Runs(self._loop, channel.flush)
         self._end: ConnectionEnded | None = None
-        self.heard = self._loop.time()
+        self._closing: asyncio.Task[None] | None = None
+        self.heard = 0
+        """How many messages came: a peer that goes on talking is alive."""
 
     # --- state ------------------------------------------------------------------------------------
 
@@ -91,11 +82,11 @@ class Duplex:
 
     @property
     def idle(self) -> bool:
-        return not self._running and not self._calls.waiting
+        return not len(self._runs) and not self._calls.waiting
 
     @property
     def in_flight(self) -> int:
-        return len(self._running)
+        return len(self._runs)
 
     async def open(self) -> None:
         await self._channel.open(self)
@@ -162,7 +153,7 @@ class Duplex:
 
     def received(self, message: bytes) -> None:
         """One message of the peer. Never raises: bad bytes get their answer and the next message is read."""
-        self.heard = self._loop.time()
+        self.heard += 1
         try:
             frame = read_frame(message, self._limits)
         except BadFrame as bad:
@@ -211,10 +202,10 @@ class Duplex:
                 self._receive(frame, batch.add)
 
     def _requested(self, frame: Frame, id: Id, reply: Callable[[bytes | None], None]) -> None:
-        if id in self._running:
+        if id in self._runs:
             reply(encode_error(id, InvalidRequest("A request with this id is still running")))
             return
-        if len(self._running) >= self._limits.in_flight:
+        if len(self._runs) >= self._limits.in_flight:
             told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
             reply(encode_error(id, InternalError(told)))
             return
@@ -222,21 +213,7 @@ class Duplex:
         if work is None or isinstance(work, bytes):
             reply(work)
             return
-        run = self._running[id] = _Run()
-        run.task = start_task(self._loop, self._serve(id, run, work, reply))
-
-    async def _serve(
-        self, id: Id, run: _Run, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]
-    ) -> None:
-        answer: bytes | None = None
-        try:
-            answer = await work
-        except asyncio.CancelledError:
-            pass  # by the peer or by the end of the connection: nobody waits for an answer
-        finally:
-            if self._running.get(id) is run:
-                del self._running[id]
-        reply(None if run.cancelled else answer)
+        self._runs.start(id, work, reply)
 
     def _reply(self, answer: bytes | None) -> None:
         if answer is None or self._end is not None:
@@ -258,19 +235,10 @@ class Duplex:
             told = _cancelled.decode(cast(bytes, frame.params))
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
             return True
-        run = self._running.pop(told.request_id, None)
-        if run is None:
+        if not self._runs.cancel(told.request_id):
             return False
         log.info("= request %r was cancelled by the peer: %r", told.request_id, told.reason or "no reason given")
-        self._stop(run)
         return True
-
-    def _stop(self, run: _Run) -> None:
-        run.cancelled = True
-        if run.task is not None and not run.task.done():
-            self._leaving.add(run.task)
-            run.task.add_done_callback(self._leaving.discard)
-            run.task.cancel()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -280,26 +248,21 @@ class Duplex:
             return
         self._end = error
         self._calls.fail(error, self._channel.delivered)
-        runs, self._running = list(self._running.values()), {}
-        for run in runs:
-            self._stop(run)
+        self._runs.cancel_all()
         self._side.ended(error)
 
     def fail(self, error: ConnectionEnded) -> None:
         """End it from this side because the peer is of no use any more."""
         self.ended(error)
-        self._closing = start_task(self._loop, self._channel.close())
+        self._closing = self._loop.create_task(self._channel.close())
 
     async def settle(self, seconds: float) -> None:
         """Wait for the runs in flight, at most so long."""
-        tasks = [run.task for run in self._running.values() if run.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        await self._runs.settle(seconds)
 
     async def close(self) -> None:
         self.ended(ConnectionClosed("the connection was closed"))
-        if self._leaving:
-            await asyncio.wait(self._leaving, timeout=1.0)
+        await self._runs.settle(1.0)
         await self._channel.close()
 
 

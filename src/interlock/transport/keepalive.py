@@ -37,9 +37,10 @@ class Pinger:
     async def _run(self) -> None:
         lost = 0
         while self._duplex.end is None:
-            quiet = asyncio.get_running_loop().time() - self._duplex.heard
-            if lost == 0 and (quiet < self._keepalive.interval or not self._duplex.idle):
-                await asyncio.sleep(max(self._keepalive.interval - quiet, self._keepalive.interval / 4))
+            heard = self._duplex.heard
+            await asyncio.sleep(self._keepalive.interval if lost == 0 else 0)
+            if self._duplex.heard != heard or not self._duplex.idle:
+                lost = 0
                 continue
             lost = 0 if await self._ping() else lost + 1
             if lost >= self._keepalive.losses:

@@ -84,7 +84,11 @@ class LineChannel:
         if self._writer is not None:
             await self._writer.drain(self._limits.pressure_bytes // 2)
 
-    async def flush(self) -> None:
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    async def finish(self) -> None:
         """Wait, within bounds, until the peer has taken everything."""
         if self._writer is not None and self._writer.backlog:
             try:
@@ -103,5 +107,5 @@ class LineChannel:
             self._writer.close()
 
     async def close(self) -> None:
-        await self.flush()
+        await self.finish()
         self.lose(ConnectionClosed("the connection was closed"))

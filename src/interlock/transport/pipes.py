@@ -119,11 +119,17 @@ class FdWriter:
             self.taken += len(data)
             if not self._scheduled and not self._watching:
                 self._scheduled = True
-                self._loop.call_soon(self._flush)
+                self._loop.call_soon(self._flush_scheduled)
         return start
 
-    def _flush(self) -> None:
+    def _flush_scheduled(self) -> None:
         self._scheduled = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what the descriptor takes now; the rest follows when there is room."""
+        if not self._buffer or not self._open:
+            return
         while self._buffer and self._open:
             try:
                 with memoryview(self._buffer) as view:
@@ -141,7 +147,7 @@ class FdWriter:
     def _watch(self, wanted: bool) -> None:
         if wanted and not self._watching and self._selectable:
             self._watching = True
-            self._loop.add_writer(self._fd, self._flush)
+            self._loop.add_writer(self._fd, self.flush)
         elif not wanted and self._watching:
             self._watching = False
             self._loop.remove_writer(self._fd)

@@ -76,7 +76,7 @@ async def serve_stdio(
         if on_stop is not None:
             on_stop()
         await duplex.settle(grace)
-        await channel.flush()
+        await channel.finish()
     finally:
         stop.off_signals()
         await duplex.close()

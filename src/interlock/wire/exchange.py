@@ -82,18 +82,13 @@ class Question(msgspec.Struct, frozen=True):
     """The client capabilities without which it must not be asked."""
 
 
-async def _drop(method: str, params: Params) -> None:
-    """Nobody listens."""
-
-
-async def _refuse(question: Question) -> Result:
-    raise CannotAsk(f"Nobody here can answer {question.method}")
-
-
 class Exchange:
-    """One request. `notify` and `ask` ride with it and cannot pick a wrong stream."""
+    """One request. What is said through `notify` and `ask` rides with it and cannot pick a wrong stream.
 
-    __slots__ = ("ask", "live", "meta", "method", "notify", "params", "patience", "peer", "raw")
+    This base speaks to nobody; the edges and the callers derive the ones that do.
+    """
+
+    __slots__ = ("live", "meta", "method", "params", "patience", "peer", "raw")
 
     def __init__(
         self,
@@ -104,8 +99,6 @@ class Exchange:
         raw: Raw | None = None,
         meta: RequestMeta = NO_META,
         patience: Patience | None = None,
-        notify: Callable[[str, Params], Awaitable[None]] = _drop,
-        ask: Callable[[Question], Awaitable[Result]] = _refuse,
     ) -> None:
         self.method = method
         self.params = params
@@ -116,10 +109,15 @@ class Exchange:
         self.meta = meta
         self.patience = patience
         """How long a caller is ready to wait; None where nobody said."""
-        self.notify = notify
-        self.ask = ask
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
+
+    async def notify(self, method: str, params: Params) -> None:
+        """Progress and log messages, on this request's own stream."""
+
+    async def ask(self, question: Question) -> Result:
+        """Elicitation, sampling, roots: whatever only the other side can answer."""
+        raise CannotAsk(f"Nobody here can answer {question.method}")
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]

@@ -78,7 +78,7 @@ def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
             data.decode()  # msgspec skips raw members without looking at their UTF-8
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise diagnose(data, error) from None
-    if data.count(b"{") + data.count(b"[") > limits.depth and _too_deep(data, limits.depth):
+    if len(data) > 2 * limits.depth and data.count(b"{") + data.count(b"[") > limits.depth and _too_deep(data, limits.depth):
         raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), _usable_id(frame.id))
     if frame.id is not UNSET:
         _check_id(frame, limits)

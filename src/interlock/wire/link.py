@@ -56,6 +56,10 @@ class Channel(Protocol):
         """Take one message; never block. Returns a position to compare with `delivered`, or None."""
         ...
 
+    def flush(self) -> None:
+        """Hand on at once what was taken; called when a turn of work is done. May do nothing."""
+        ...
+
     @property
     def delivered(self) -> int | None:
         """Up to which position messages have been handed on, if that is known."""

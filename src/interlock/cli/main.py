@@ -1,0 +1,36 @@
+"""The command line. `interlock run` is on every host's launch path: it imports what a stdio server needs, no more."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+USAGE = """\
+usage: interlock run FILE[:OBJECT]    serve a Server over stdio
+       interlock version              print the version
+       interlock help                 print this
+
+examples:
+  interlock run server.py             the one Server in server.py
+  interlock run server.py:notes       the Server called notes
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command; ends the process with 0, 1 (it failed) or 2 (it was called wrongly)."""
+    words = sys.argv[1:] if arguments is None else arguments
+    match words:
+        case ["run", "-h" | "--help"] | ["-h" | "--help" | "help", *_]:
+            print(USAGE, end="")
+        case ["run", target]:
+            from .run import run  # only this command touches the standard streams
+
+            sys.exit(run(target))
+        case ["version" | "--version"]:
+            from ..version import __version__
+
+            print(f"interlock {__version__}")
+        case _:
+            print(USAGE, end="", file=sys.stderr)
+            sys.exit(2)

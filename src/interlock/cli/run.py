@@ -1,0 +1,79 @@
+"""`interlock run FILE[:OBJECT]`: load a server from a file and serve it over stdio.
+
+The standard streams are taken before the file is imported, so that nothing it prints can reach the client.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from types import ModuleType
+
+from ..server.server import Server
+from ..transport.stdio_server import take_stdio
+
+__all__ = ["run", "load_server"]
+
+
+class _CannotRun(Exception):
+    """What is wrong with the target, for the person who typed it."""
+
+
+def run(target: str) -> int:
+    """Serve `target`; the exit code."""
+    take_stdio()
+    try:
+        server = load_server(target)
+    except _CannotRun as error:
+        print(f"interlock run: {error}", file=sys.stderr)
+        return 1
+    server.run()
+    return 0
+
+
+def load_server(target: str) -> Server:
+    """The Server that `FILE[:OBJECT]` names."""
+    path, name = _split(target)
+    module = _import(path)
+    if name:
+        found = getattr(module, name, None)
+        if not isinstance(found, Server):
+            raise _CannotRun(f"{path} has no Server called {name!r}. {_hint(module)}")
+        return found
+    servers = {id(value): value for value in vars(module).values() if isinstance(value, Server)}
+    if len(servers) != 1:
+        raise _CannotRun(f"{path} defines {len(servers)} servers. {_hint(module)}")
+    return next(iter(servers.values()))
+
+
+def _split(target: str) -> tuple[str, str]:
+    if os.path.exists(target):
+        return target, ""
+    path, colon, name = target.rpartition(":")
+    if colon and os.path.exists(path):
+        return path, name
+    raise _CannotRun(f"there is no file {path or target!r}")
+
+
+def _import(path: str) -> ModuleType:
+    """Import a file as a module of its own, with its folder importable, as `python FILE` would."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise _CannotRun(f"{path} is no Python file")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise _CannotRun(f"{path} line {error.lineno}: {error.msg}") from error
+    return module
+
+
+def _hint(module: ModuleType) -> str:
+    names = sorted(name for name, value in vars(module).items() if isinstance(value, Server))
+    if not names:
+        return "Make one: server = interlock.Server('name')"
+    return f"Choose one: {', '.join(f'FILE:{name}' for name in names)}"

@@ -1,0 +1,54 @@
+"""A request as its caller makes it: what is told meanwhile goes to the caller, what is asked to its callbacks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..wire.exchange import Exchange, Params, Peer, Question, Result
+from ..wire.link import Patience
+from ..wire.meta import NO_META
+from .answers import Answers
+
+__all__ = ["Calling", "OnProgress", "OnNotification"]
+
+OnProgress = Callable[[float, float | None, str | None], Awaitable[None] | None]
+OnNotification = Callable[[str, Params], Awaitable[None] | None]
+
+
+class Calling(Exchange):
+    __slots__ = ("_answers", "_on_notification", "_on_progress")
+
+    def __init__(
+        self,
+        method: str,
+        params: dict[str, Any],
+        me: Peer,
+        patience: Patience | None,
+        answers: Answers,
+        on_progress: OnProgress | None = None,
+        on_notification: OnNotification | None = None,
+    ) -> None:
+        self.method = method
+        self.params = params
+        self.raw = None
+        self.peer = me
+        self.meta = NO_META
+        self.patience = patience
+        self.live = True
+        self._answers = answers
+        self._on_progress = on_progress
+        self._on_notification = on_notification
+
+    async def notify(self, method: str, params: Params) -> None:
+        given: Any = None
+        if method == "notifications/progress" and self._on_progress is not None:
+            given = self._on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+        elif self._on_notification is not None:
+            given = self._on_notification(method, params)
+        if inspect.isawaitable(given):
+            await given
+
+    async def ask(self, question: Question) -> Result:
+        return await self._answers.answer(question)

@@ -1,0 +1,83 @@
+"""A request as the server's edge serves it: what is said while it runs stays on its stream and in its revision."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from ..wire.exchange import Exchange, Params, Peer, Question, Result
+from ..wire.link import Outlet
+from ..wire.meta import SUBSCRIPTION_ID, RequestMeta
+from .progress import ProgressMeter
+from .revision import Revision
+from .shaping import shape_noun
+from .table import REVISIONS
+
+__all__ = ["Served", "Asking"]
+
+_OFFICIAL_NOTICES: frozenset[str] = frozenset().union(*(row.server_notices for row in REVISIONS.values()))
+
+
+class Asking(Protocol):
+    """How a question travels to the client: the strategy of an era."""
+
+    async def __call__(self, exchange: Served, question: Question) -> Result: ...
+
+
+class Served(Exchange):
+    __slots__ = ("_asking", "_meter", "outlet", "revision", "subscription")
+
+    def __init__(
+        self,
+        method: str,
+        params: Any,
+        raw: Raw | None,
+        peer: Peer,
+        meta: RequestMeta,
+        outlet: Outlet,
+        revision: Revision,
+        asking: Asking,
+    ) -> None:
+        self.method = method
+        self.params = params
+        self.raw = raw
+        self.peer = peer
+        self.meta = meta
+        self.patience = None
+        self.live = True
+        self.outlet = outlet
+        self.revision = revision
+        self.subscription: int | str | None = None
+        """The id of a listen request, which tags everything said on its stream."""
+        self._asking = asking
+        self._meter: ProgressMeter | None = None
+
+    async def notify(self, method: str, params: Params) -> None:
+        if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
+            return
+        told = dict(params)
+        if method == "notifications/progress":
+            if self._meter is None:
+                self._meter = ProgressMeter(monotonic())
+            admitted = self._meter.admit(told, monotonic())
+            if admitted is None:
+                return
+            told = shape_noun(self.revision, "Progress", admitted)
+        if self.subscription is not None:
+            told["_meta"] = {**told.get("_meta", {}), SUBSCRIPTION_ID: self.subscription}
+        await self.outlet.tell(method, told)
+
+    async def ask(self, question: Question) -> Result:
+        return await self._asking(self, question)
+
+    async def finish(self) -> None:
+        """Let out the last progress that was held back, before the answer."""
+        held = self._meter.rest() if self._meter is not None else None
+        if held is not None:
+            await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
+
+    @property
+    def reported_progress(self) -> bool:
+        return self._meter is not None

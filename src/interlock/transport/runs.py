@@ -1,0 +1,113 @@
+"""The requests of the peer that are being worked on, and the tasks that work on them.
+
+Author code runs in a task that nobody else uses meanwhile, never in the reader's: its timeouts and cancellations are
+its own. A task costs more than a small handler, so handlers that never wait share one: a worker takes the next
+request only if the last one ended within the same turn of the loop and left the task and its context as they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any
+
+from ..wire.frames import Id
+
+__all__ = ["Runs"]
+
+
+class Run:
+    __slots__ = ("cancelled", "id", "reply", "task", "work")
+
+    def __init__(self, id: Id, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]) -> None:
+        self.id, self.work, self.reply = id, work, reply
+        self.task: asyncio.Task[None] | None = None
+        self.cancelled = False
+
+
+class Runs:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_turn: Callable[[], None]) -> None:
+        self._loop = loop
+        self._on_turn = on_turn
+        self._by_id: dict[Id, Run] = {}
+        self._ready: deque[Run] = deque()
+        self._workers: set[asyncio.Task[None]] = set()
+        self._hiring = False
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __contains__(self, id: Id) -> bool:
+        return id in self._by_id
+
+    def start(self, id: Id, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]) -> None:
+        """Begin `work` in the next turn of the loop; `reply` gets its answer, or None when it was cancelled."""
+        run = self._by_id[id] = Run(id, work, reply)
+        self._ready.append(run)
+        if not self._hiring:
+            self._hiring = True
+            self._hire()
+
+    def _hire(self) -> None:
+        worker = self._loop.create_task(self._work())
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+        self._loop.call_soon(self._after_turn)  # right behind the worker's first step
+
+    def _after_turn(self) -> None:
+        """The new worker has gone as far as it could; what it left waiting needs another one."""
+        self._turn += 1
+        if self._ready:
+            self._hire()
+        else:
+            self._hiring = False
+        self._on_turn()
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        untouched = copy_context()
+        turn = self._turn
+        while self._ready:
+            run = self._ready.popleft()
+            if run.cancelled:
+                run.work.close()
+                run.reply(None)
+                continue
+            run.task = task
+            await self._finish(run)
+            if turn != self._turn or task.cancelling() or copy_context() != untouched:
+                return
+
+    async def _finish(self, run: Run) -> None:
+        answer: bytes | None = None
+        try:
+            answer = await run.work
+        except asyncio.CancelledError:
+            pass  # by the peer or by the end of the connection: nobody waits for an answer
+        if self._by_id.get(run.id) is run:
+            del self._by_id[run.id]
+        run.reply(None if run.cancelled else answer)
+
+    def cancel(self, id: Id) -> bool:
+        """Stop the run of that id, which is then forgotten. False: there is none."""
+        run = self._by_id.pop(id, None)
+        if run is None:
+            return False
+        run.cancelled = True
+        if run.task is not None:
+            run.task.cancel()
+        return True
+
+    def cancel_all(self) -> None:
+        for id in list(self._by_id):
+            self.cancel(id)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for the runs there are, at most so long."""
+        deadline = self._loop.time() + seconds
+        while self._workers and (left := deadline - self._loop.time()) > 0:
+            await asyncio.wait(self._workers, timeout=left)

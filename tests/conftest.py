@@ -1,0 +1,65 @@
+"""Async tests, each on a loop of its own, bounded in time, leaving nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+from typing import Any
+
+import pytest
+
+DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    asyncio.run(_bounded(pyfuncitem.obj, arguments))
+    return True
+
+
+async def _bounded(test: Any, arguments: dict[str, Any]) -> None:
+    unhandled: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unhandled.append(str(context.get("exception") or context["message"])))
+    before = _descriptors()
+    async with asyncio.timeout(DEADLINE):
+        await test(**arguments)
+    await _tasks_gone()
+    left = [repr(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left, f"tasks left behind: {left}"
+    assert not unhandled, f"exceptions nobody retrieved: {unhandled}"
+    after = _descriptors()
+    assert after <= before, f"descriptors left open: {before} before, {after} after"
+
+
+async def _tasks_gone() -> None:
+    for _ in range(200):
+        if len(asyncio.all_tasks()) == 1:
+            return
+        await asyncio.sleep(0.005)
+
+
+def _descriptors() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return 0
+
+
+@pytest.fixture(autouse=True)
+def no_threads_left() -> Any:
+    """Handler threads may idle; anything else that a test started must be gone."""
+    before = set(threading.enumerate())
+    yield
+    left = [
+        thread.name
+        for thread in threading.enumerate()
+        if thread not in before and not thread.name.startswith(("interlock-handler", "asyncio_"))
+    ]
+    assert not left, f"threads left behind: {left}"
