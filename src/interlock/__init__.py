@@ -37,7 +37,19 @@ _WHERE = {
     "ToolError": "wire.errors",
 }
 
-__all__ = [*_WHERE, "__version__"]
+__all__ = [
+    "Client",
+    "Command",
+    "Context",
+    "Exchange",
+    "InterlockError",
+    "Keepalive",
+    "Patience",
+    "Refused",
+    "Server",
+    "ToolError",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

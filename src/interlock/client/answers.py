@@ -51,7 +51,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
             raise MethodNotFound(f"This client does not offer {question.method!r}")
         given = callback(question.params)
         result = await given if inspect.isawaitable(given) else given
-        if not isinstance(result, Mapping):
+        if not isinstance(result, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it is the author's
             raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
         return dict(result)
 

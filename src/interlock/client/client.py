@@ -144,8 +144,7 @@ class Client:
             verdicts=self._verdicts,
             target=self._target.key,
         )
-        edge = await prober.open()
-        return edge
+        return await prober.open()
 
     async def _dial(self) -> _Line:
         side = ClientSide(self._heard, self._ended)
@@ -254,7 +253,11 @@ class Client:
         return read_contents(await self.request("resources/read", {"uri": uri}, timeout=timeout))
 
     async def get_prompt(
-        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | Patience | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: float | Patience | None = None,
     ) -> PromptResult:
         params = {"name": name} | ({"arguments": dict(arguments)} if arguments else {})
         return read_prompt(await self.request("prompts/get", params, timeout=timeout))

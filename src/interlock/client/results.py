@@ -7,7 +7,14 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.errors import BadResult
-from ..wire.types.content import AudioContent, EmbeddedResource, ImageContent, ResourceContents, ResourceLink, TextContent
+from ..wire.types.content import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
 from ..wire.types.prompts import PromptMessage
 
 __all__ = ["CallResult", "PromptResult", "read_call", "read_prompt", "read_items", "read_contents"]
@@ -82,12 +89,10 @@ def _block(value: Any) -> Any:
         # Servers written from a summary link like this (handshake.md §16.13).
         block = {**block, "type": "resource_link", "name": str(block.get("name", block["uri"]))}
     kind = _BLOCKS.get(cast(str, block.get("type")))
-    if kind is None:
-        return value
     try:
-        return msgspec.convert(block, kind)
+        return msgspec.convert(block, kind) if kind else cast(Any, value)
     except msgspec.ValidationError:
-        return value
+        return cast(Any, value)
 
 
 def _meta(result: dict[str, Any]) -> dict[str, Any]:

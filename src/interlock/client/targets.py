@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..revisions.opening import ServerSide
-from ..revisions.revision import Revision
-from ..revisions.table import pick
 from ..transport.child import ChildChannel, Command
-from ..transport.duplex import Duplex
 from ..transport.memory import memory_pair
+from ..transport.serving import serve_channel
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler
 from ..wire.limits import Limits
@@ -22,7 +19,9 @@ __all__ = ["Target", "target_of"]
 class Target:
     """Makes a fresh channel for every attempt; `key` names it in the memory of verdicts."""
 
-    def __init__(self, make: Callable[[], Channel], key: Any = None, name: str = "server", *, pings: bool = True) -> None:
+    def __init__(
+        self, make: Callable[[], Channel], key: Any = None, name: str = "server", *, pings: bool = True
+    ) -> None:
         self.make, self.key, self.name, self.pings = make, key, name, pings
 
 
@@ -34,7 +33,11 @@ def target_of(target: Any, limits: Limits) -> Target:
         target = Command.of(cast("Sequence[str]", target))
     if isinstance(target, Command):
         command = target
-        return Target(lambda: ChildChannel(command, limits), command.args + (command.cwd,), command.args[0] if command.args else "")
+        return Target(
+            lambda: ChildChannel(command, limits),
+            (*command.args, command.cwd),
+            command.args[0] if command.args else "",
+        )
     if hasattr(target, "open") and hasattr(target, "send"):
         return Target(_once(target))
     if callable(target) and (hasattr(target, "rows") or _is_handler(target)):
@@ -63,9 +66,5 @@ def _once(channel: Channel) -> Callable[[], Channel]:
 
 def _serve_in_memory(handler: Handler, limits: Limits) -> Channel:
     near, far = memory_pair()
-    rows = cast("dict[str, Revision] | None", getattr(handler, "rows", None))
-    side = ServerSide(handler, rows or pick(None), strict=getattr(handler, "strict", False))
-    duplex = Duplex(far, side, limits)
-    side.attach(duplex)
-    far.attach(duplex)
+    far.attach(serve_channel(handler, far, limits=limits))
     return near

@@ -5,10 +5,10 @@ Calling back, the strategy of the handshake era, is here; a stateless client is 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ..wire.errors import BadResult, CannotAsk
 from ..wire.exchange import Peer, Question, Result
@@ -51,7 +51,7 @@ def result_of(frame: Frame, method: str, revision: Revision) -> Result:
     """The members of a response's result; its error is raised under this revision's meaning of the code."""
     if frame.result is not UNSET and frame.error is UNSET:
         try:
-            return _members.decode(cast(Raw, frame.result))
+            return _members.decode(frame.result)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadResult(f"{method}: the result is no object ({error})") from None
     refused = error_of(frame, {}) if frame.result is UNSET else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ..wire.errors import BadResult, LocalError
 from ..wire.exchange import Exchange, Result
@@ -33,7 +33,7 @@ def params_of(frame: Frame) -> dict[str, Any]:
     if frame.params is UNSET:
         return {}
     try:
-        return _members.decode(cast(Raw, frame.params))
+        return _members.decode(frame.params)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
 
@@ -77,9 +77,7 @@ class ClientEdge:
         async def told(method: str, frame: Frame) -> None:
             await exchange.notify(method, params_of(frame))
 
-        frame = await self.link.call(
-            exchange.method, params, meta, patience=exchange.patience or Patience(), told=told
-        )
+        frame = await self.link.call(exchange.method, params, meta, patience=exchange.patience or Patience(), told=told)
         return result_of(frame, exchange.method, self.revision)
 
     def heard(self, frame: Frame) -> bool:

@@ -17,7 +17,14 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
+from ..wire.errors import (
+    InvalidParams,
+    InvalidRequest,
+    LocalError,
+    MethodNotFound,
+    Refused,
+    UnsupportedVersion,
+)
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.link import Outlet
@@ -138,12 +145,8 @@ class HandshakeServer:
         return self._initialize(id, params, revision)
 
     async def _initialize(self, id: Id, params: InitializeParams, revision: Revision) -> bytes:
-        peer = Peer(
-            params.client_info, params.capabilities, principal=self._principal, log_level=_STANDING_LEVEL
-        )
-        exchange = Served(
-            "server/discover", EmptyParams(), None, peer, NO_META, self._standing, revision, self._ask
-        )
+        peer = Peer(params.client_info, params.capabilities, principal=self._principal, log_level=_STANDING_LEVEL)
+        exchange = Served("server/discover", EmptyParams(), None, peer, NO_META, self._standing, revision, self._ask)
         opening = cast("asyncio.Future[None]", self._opening)
         try:
             return await answer(self._introduce(peer, revision), exchange, id)
@@ -212,7 +215,14 @@ class HandshakeServer:
         self._watched.resources_list_changed = can("resources.listChanged")
         params = ListenParams(notifications=self._watched)
         exchange = Served(
-            "subscriptions/listen", params, None, self._peer, NO_META, self._standing, self._revision, self._ask
+            "subscriptions/listen",
+            params,
+            None,
+            self._peer,
+            NO_META,
+            self._standing,
+            self._revision,
+            self._ask,
         )
         try:
             await self._handler(exchange)

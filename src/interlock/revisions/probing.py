@@ -71,6 +71,12 @@ class Verdicts:
         self._found.pop(target, None)
 
 
+class _Supported(msgspec.Struct):
+    """The data of -32022, as far as we need it."""
+
+    supported: list[Any] = []
+
+
 class _Legacy(Exception):
     """The verdict: not stateless."""
 
@@ -143,8 +149,10 @@ class Prober:
             raise BadResult(f"server/discover: {error}") from None
 
     def _retry_with(self, refused: UnsupportedVersion, tried: Revision, retry: bool) -> Revision:
-        data = refused.data if isinstance(refused.data, dict) else {}
-        listed = cast("list[Any]", data.get("supported") or [])  # pyright: ignore[reportUnknownMemberType]
+        try:
+            listed = msgspec.convert(refused.data, _Supported).supported
+        except msgspec.ValidationError:
+            listed = []
         common = self._common(listed, Era.STATELESS)
         if common is None:
             raise self._no_stateless(listed)

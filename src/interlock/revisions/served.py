@@ -17,7 +17,7 @@ from .table import REVISIONS
 
 __all__ = ["Served", "Asking"]
 
-_OFFICIAL_NOTICES: frozenset[str] = frozenset().union(*(row.server_notices for row in REVISIONS.values()))
+_OFFICIAL_NOTICES = frozenset[str]().union(*(row.server_notices for row in REVISIONS.values()))
 
 
 class Asking(Protocol):

@@ -84,7 +84,7 @@ def _without_newest_members(result: Result) -> Result:
 def _walk(revision: Revision, noun: str) -> Walk | None:
     """The walk through one noun, or None where `revision` knows all of it."""
     dropped = frozenset(pair.partition(".")[2] for pair in revision.unknown if pair.startswith(noun + "."))
-    inner = {member: walk for member, part in PARTS.get(noun, {}).items() if (walk := _walk(revision, part))}
+    inner = {member: part_walk for member, part in PARTS.get(noun, {}).items() if (part_walk := _walk(revision, part))}
     rewrites = noun == "Content" and not revision.blocks >= _EVERY_BLOCK
     if not dropped and not inner and not rewrites:
         return None

@@ -21,9 +21,7 @@ _ASKED_BY_RETURN = frozenset({"elicitation", "sampling", "roots"})
 def envelope(revision: Revision, me: Identity) -> dict[str, Any]:
     """The `_meta` of every request (2026-07-28 basic/index#meta)."""
     # Answering `input_required` is not built yet, so what would lead to it is not declared.
-    declared = {
-        key: value for key, value in me.capabilities_for(revision).items() if key not in _ASKED_BY_RETURN
-    }
+    declared = {key: value for key, value in me.capabilities_for(revision).items() if key not in _ASKED_BY_RETURN}
     return {
         PROTOCOL_VERSION: revision.name,
         CLIENT_CAPABILITIES: declared,

@@ -17,7 +17,7 @@ REVISIONS: dict[str, Revision] = {
 }
 NEWEST = R2026_07_28
 
-OFFICIAL_METHODS: frozenset[str] = frozenset().union(
+OFFICIAL_METHODS = frozenset[str]().union(
     *(row.requests for row in REVISIONS.values()),
     *(row.questions for row in REVISIONS.values()),
     # the experimental tasks of 2025-11-25, not offered

@@ -72,5 +72,8 @@ def _schema(arguments: type) -> dict[str, Any]:
     if not found.get("required"):
         found.pop("required", None)
     if not found.get("properties"):
-        found = {"type": "object", "additionalProperties": False}  # what 2025-11-25 recommends for no parameters
+        found = {
+            "type": "object",
+            "additionalProperties": False,
+        }  # what 2025-11-25 recommends for no parameters
     return found | ({"$defs": parts} if parts else {})

@@ -6,7 +6,7 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -118,7 +118,7 @@ class Server:
     # --- what authors register --------------------------------------------------------------------
 
     @overload
-    def tool(self, function: F, /) -> F: ...
+    def tool(self, function: F) -> F: ...
     @overload
     def tool(
         self,
@@ -129,7 +129,7 @@ class Server:
         annotations: ToolAnnotations | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, /, **facts: Any) -> Any:
+    def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it."""
 
         def register(function: F) -> F:
@@ -170,7 +170,7 @@ class Server:
         return register
 
     @overload
-    def prompt(self, function: F, /) -> F: ...
+    def prompt(self, function: F) -> F: ...
     @overload
     def prompt(
         self,
@@ -180,7 +180,7 @@ class Server:
         description: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
-    def prompt(self, function: Any = None, /, **facts: Any) -> Any:
+    def prompt(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function of strings as a prompt."""
 
         def register(function: F) -> F:
@@ -266,7 +266,11 @@ class Server:
         return msgspec.convert(found, ServerCapabilities)
 
     async def _discover(self, exchange: Exchange) -> Result:
-        found: Result = {"supportedVersions": names_of(self.rows), "capabilities": self.capabilities(), **self._hints}
+        found: Result = {
+            "supportedVersions": names_of(self.rows),
+            "capabilities": self.capabilities(),
+            **self._hints,
+        }
         return found | ({"instructions": self.instructions} if self.instructions else {})
 
     def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
@@ -323,4 +327,4 @@ class Server:
 
     def run(self) -> None:
         """Serve over stdio until the client goes or the process is told to stop."""
-        run_stdio(self, cast("dict[str, Revision]", self.rows), strict=self.strict, on_stop=self.stop_listening)
+        run_stdio(self, on_stop=self.stop_listening)

@@ -91,12 +91,13 @@ def result_of_value(value: Any) -> Result:
         return {"content": []}
     if isinstance(value, CONTENT_TYPES):
         return {"content": [value]}
-    if isinstance(value, list | tuple) and value and all(isinstance(item, (str, *CONTENT_TYPES)) for item in value):
-        return {"content": [{"type": "text", "text": item} if isinstance(item, str) else item for item in value]}
-    text = encode(value).decode()
-    result: Result = {"content": [{"type": "text", "text": text}]}
-    if isinstance(value, Mapping | msgspec.Struct) or dataclasses.is_dataclass(value):
-        result["structuredContent"] = Raw(text.encode())  # the text is its twin for clients that know only text
+    items = cast("list[Any]", value) if isinstance(value, list | tuple) else []
+    if items and all(isinstance(item, (str, *CONTENT_TYPES)) for item in items):
+        return {"content": [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]}
+    encoded = encode(value)
+    result: Result = {"content": [{"type": "text", "text": encoded.decode()}]}
+    if isinstance(value, Mapping | msgspec.Struct) or dataclasses.is_dataclass(cast(Any, value)):
+        result["structuredContent"] = Raw(encoded)  # the text is its twin for clients that know only text
     return result
 
 
@@ -111,5 +112,9 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _check_name(name: str) -> None:
     """2025-11-25 server/tools#tool-names: 1 to 128 of letters, digits, `_`, `-`, `.`."""
-    if not 1 <= len(name) <= 128 or not name.isascii() or not name.replace("_", "a").replace("-", "a").replace(".", "a").isalnum():
+    if (
+        not 1 <= len(name) <= 128
+        or not name.isascii()
+        or not name.replace("_", "a").replace("-", "a").replace(".", "a").isalnum()
+    ):
         raise LocalError(f"{name!r} is no tool name: use 1 to 128 letters, digits, '_', '-' or '.'")

@@ -38,9 +38,23 @@ def progress_of(frame: Frame) -> int | str | None:
 class Call:
     """One request of ours on its way: woken by its answer, by progress, or by the end."""
 
-    __slots__ = ("_wake", "cancellable", "heard", "id", "idle_until", "method", "outcome", "patience", "position", "told", "until")
+    __slots__ = (
+        "_wake",
+        "cancellable",
+        "heard",
+        "id",
+        "idle_until",
+        "method",
+        "outcome",
+        "patience",
+        "position",
+        "told",
+        "until",
+    )
 
-    def __init__(self, id: int, method: str, patience: Patience, told: Told | None, cancellable: bool, now: float) -> None:
+    def __init__(
+        self, id: int, method: str, patience: Patience, told: Told | None, cancellable: bool, now: float
+    ) -> None:
         self.id = id
         self.method = method
         self.patience = patience
@@ -103,9 +117,7 @@ class Call:
 class Calls:
     """All calls of one connection. A single timer stands at the earliest deadline."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, withdraw: Callable[[int, str, bool], None]
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, withdraw: Callable[[int, str, bool], None]) -> None:
         self._loop = loop
         self._withdraw = withdraw
         self._last_id = 0
@@ -182,5 +194,3 @@ def _was_sent(position: int | None, delivered: int | None) -> bool | None:
     if position is None or delivered is None:
         return None
     return delivered > position
-
-

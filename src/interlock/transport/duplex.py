@@ -26,7 +26,17 @@ from ..wire.errors import (
     MessageTooLarge,
     NotOpen,
 )
-from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice, id_of_beginning, is_batch, read_batch, read_frame
+from ..wire.frames import (
+    Frame,
+    Id,
+    encode_call,
+    encode_error,
+    encode_notice,
+    id_of_beginning,
+    is_batch,
+    read_batch,
+    read_frame,
+)
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel, Patience, Told
 from ..wire.types.notices import Cancelled
@@ -132,7 +142,9 @@ class Duplex:
 
     def _send(self, message: bytes) -> int | None:
         if len(message) > self._limits.message_bytes:
-            raise MessageTooLarge(f"a message of {len(message)} bytes is over the limit of {self._limits.message_bytes}")
+            raise MessageTooLarge(
+                f"a message of {len(message)} bytes is over the limit of {self._limits.message_bytes}"
+            )
         position = self._channel.send(message)
         if self._channel.backlog > self._limits.outbound_bytes:
             self.fail(ConnectionLost(f"the peer left {self._channel.backlog} bytes unread"))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from ..wire.errors import ConnectionClosed, ConnectionEnded, ConnectionLost, NotOpen, PeerClosed
-from ..wire.framing import LineFramer
+from ..wire.framing import LineFramer, Oversized
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
 from .pipes import FdReader, FdWriter
@@ -23,7 +23,12 @@ class LineChannel:
     """
 
     def __init__(
-        self, read_fd: int, write_fd: int, limits: Limits = DEFAULT_LIMITS, *, on_eof: Callable[[], None] | None = None
+        self,
+        read_fd: int,
+        write_fd: int,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        on_eof: Callable[[], None] | None = None,
     ) -> None:
         self._fds = (read_fd, write_fd)
         self._limits = limits
@@ -42,11 +47,10 @@ class LineChannel:
     def _read(self, chunk: bytes) -> None:
         assert self._receiver is not None
         for line in self._framer.feed(chunk):
-            if type(line) is bytes:
-                if line and not line.isspace():
-                    self._receiver.received(line)
-            else:
-                self._receiver.oversized(line.beginning, line.size)  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(line, Oversized):
+                self._receiver.oversized(line.beginning, line.size)
+            elif line and not line.isspace():
+                self._receiver.received(line)
 
     def _eof(self) -> None:
         self._read(b"\n")  # completes the last line of a peer that does not end its lines

@@ -11,12 +11,10 @@ import os
 import signal
 from collections.abc import Callable
 
-from ..revisions.opening import ServerSide
-from ..revisions.revision import Revision
 from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from .duplex import Duplex
 from .lines import LineChannel
+from .serving import serve_channel
 
 __all__ = ["run_stdio", "serve_stdio", "take_stdio"]
 
@@ -43,32 +41,26 @@ def take_stdio() -> tuple[int, int]:
 
 def run_stdio(
     handler: Handler,
-    rows: dict[str, Revision],
     *,
-    strict: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = take_stdio()
-    asyncio.run(serve_stdio(handler, rows, streams, strict=strict, limits=limits, on_stop=on_stop))
+    asyncio.run(serve_stdio(handler, streams, limits=limits, on_stop=on_stop))
 
 
 async def serve_stdio(
     handler: Handler,
-    rows: dict[str, Revision],
     streams: tuple[int, int],
     *,
-    strict: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """The same on any pair of descriptors. Returns when it is over, everything answered or given up."""
     stop = _Stop()
     channel = LineChannel(*streams, limits, on_eof=lambda: stop.now(_AFTER_EOF))
-    side = ServerSide(handler, rows, strict=strict, on_end=lambda: stop.now(0.0))
-    duplex = Duplex(channel, side, limits)
-    side.attach(duplex)
+    duplex = serve_channel(handler, channel, limits=limits, on_end=lambda: stop.now(0.0))
     stop.on_signals()
     try:
         await duplex.open()

@@ -17,7 +17,19 @@ from .meta import NO_META, RequestMeta
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
 
-__all__ = ["Exchange", "Handler", "Filter", "Params", "Result", "Lasting", "Peer", "Principal", "LOCAL", "ANONYMOUS", "Question"]
+__all__ = [
+    "Exchange",
+    "Handler",
+    "Filter",
+    "Params",
+    "Result",
+    "Lasting",
+    "Peer",
+    "Principal",
+    "LOCAL",
+    "ANONYMOUS",
+    "Question",
+]
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]

@@ -40,7 +40,7 @@ class Frame(msgspec.Struct, gc=False):
     """One message. With `method` and `id` a request, with `method` a notification, else a response."""
 
     jsonrpc: Literal["2.0"]
-    id: int | str | None | UnsetType = UNSET
+    id: int | str | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
@@ -78,7 +78,11 @@ def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
             data.decode()  # msgspec skips raw members without looking at their UTF-8
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise diagnose(data, error) from None
-    if len(data) > 2 * limits.depth and data.count(b"{") + data.count(b"[") > limits.depth and _too_deep(data, limits.depth):
+    if (
+        len(data) > 2 * limits.depth
+        and data.count(b"{") + data.count(b"[") > limits.depth
+        and _too_deep(data, limits.depth)
+    ):
         raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), _usable_id(frame.id))
     if frame.id is not UNSET:
         _check_id(frame, limits)
@@ -112,17 +116,14 @@ def read_batch(line: bytes, limits: Limits = DEFAULT_LIMITS) -> list[Frame | Bad
 
 def diagnose(data: bytes, error: Exception) -> BadFrame:
     """Why `data` is no frame, and the id to answer with. Malformed notifications get no answer (BASE-14)."""
-    read = _read_again(data)
-    id = _usable_id(read.get("id")) if isinstance(read, dict) else None
+    members = _read_again(data)
+    id = _usable_id(members.get("id"))
+    if "id" not in members and isinstance(members.get("method"), str):
+        return BadFrame(None)
     if not isinstance(error, msgspec.ValidationError):
-        if isinstance(read, dict) and "id" not in read and isinstance(read.get("method"), str):
-            return BadFrame(None)
         return BadFrame(ParseError("Not valid JSON"), id)
-    if isinstance(read, dict):
-        is_response = "method" not in read and ("result" in read or "error" in read)
-        is_notification = "id" not in read and isinstance(read.get("method"), str)
-        if is_response or is_notification:
-            return BadFrame(None)
+    if "method" not in members and ("result" in members or "error" in members):
+        return BadFrame(None)
     return BadFrame(InvalidRequest(f"Not a JSON-RPC 2.0 message: {_without_types(error)}"), id)
 
 
@@ -135,7 +136,7 @@ def id_of_beginning(beginning: bytes) -> Id | None:
 def error_of(frame: Frame, classes: dict[int, type[Refused]]) -> Refused | None:
     """The error of a response as an exception, or None when its error member is malformed."""
     try:
-        told = _errors.decode(cast(Raw, frame.error))
+        told = _errors.decode(frame.error if frame.error is not UNSET else b"")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return refusal(told.code, told.message, None if told.data is UNSET else told.data, classes)
@@ -152,10 +153,8 @@ def _check_id(frame: Frame, limits: Limits) -> None:
             raise BadFrame(InvalidRequest("The id does not fit into 64 bits"), _usable_id(id))
     elif len(cast(str, id)) > limits.id_bytes:
         raise BadFrame(InvalidRequest(f"The id is longer than {limits.id_bytes} characters"))
-    if frame.method is UNSET and (frame.result is UNSET) == (frame.error is UNSET) and id is not None:
-        if frame.result is UNSET:
-            raise BadFrame(InvalidRequest("Neither a request nor a response"), id)
-        frame.error = UNSET if frame.error is UNSET else Raw(b"null")  # both members: a broken response
+    if frame.method is UNSET and frame.result is UNSET and frame.error is UNSET:
+        raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id))
 
 
 def _usable_id(id: Any) -> Id | None:
@@ -164,13 +163,15 @@ def _usable_id(id: Any) -> Id | None:
     return id if isinstance(id, str) and len(id) <= DEFAULT_LIMITS.id_bytes and id.isprintable() else None
 
 
-def _read_again(data: bytes) -> Any:
+def _read_again(data: bytes) -> dict[str, Any]:
+    """The members of a message that msgspec refused, as far as the standard library can read them."""
     if len(data) > _RECOVERABLE:
-        return None
+        return {}
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        read = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
 
 
 def _too_deep(data: bytes, limit: int) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 from msgspec import UNSET, Struct, UnsetType, field
 
 from .common import Annotations, Icon, Meta, Noun
@@ -16,7 +14,6 @@ __all__ = [
     "ResourceLink",
     "ResourceContents",
     "Content",
-    "text_of",
 ]
 
 
@@ -73,14 +70,10 @@ class ResourceLink(Noun, tag="resource_link"):
 
 
 Content = TextContent | ImageContent | AudioContent | EmbeddedResource | ResourceLink
-CONTENT_TYPES: tuple[type[Struct], ...] = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
-
-
-def text_of(content: list[Any]) -> str:
-    """The text blocks of a result, one below the other."""
-    texts = [
-        block.text if isinstance(block, TextContent) else block.get("text")
-        for block in content
-        if isinstance(block, TextContent) or (isinstance(block, dict) and block.get("type") == "text")
-    ]
-    return "\n".join(text for text in texts if isinstance(text, str))
+CONTENT_TYPES: tuple[type[Struct], ...] = (
+    TextContent,
+    ImageContent,
+    AudioContent,
+    EmbeddedResource,
+    ResourceLink,
+)

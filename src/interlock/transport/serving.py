@@ -1,0 +1,37 @@
+"""A handler on a channel: the server's half of any two-way carrier in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..revisions.opening import ServerSide
+from ..revisions.revision import Revision
+from ..revisions.table import pick
+from ..wire.exchange import LOCAL, Handler, Principal
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.link import Channel
+from .duplex import Duplex
+
+__all__ = ["serve_channel"]
+
+
+def serve_channel(
+    handler: Handler,
+    channel: Channel,
+    *,
+    rows: dict[str, Revision] | None = None,
+    strict: bool | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    principal: Principal = LOCAL,
+    on_end: Callable[[], None] | None = None,
+) -> Duplex:
+    """One client's connection to `handler`; `await .open()` begins it, `await .close()` ends it.
+
+    A `Server` says itself which revisions it speaks; for a plain handler it is all of them unless `rows` says less.
+    """
+    spoken = rows if rows is not None else getattr(handler, "rows", None)
+    strictly = strict if strict is not None else bool(getattr(handler, "strict", False))
+    side = ServerSide(handler, spoken or pick(None), strict=strictly, principal=principal, on_end=on_end)
+    duplex = Duplex(channel, side, limits)
+    side.attach(duplex)
+    return duplex
