@@ -45,6 +45,7 @@ class ClientEdge:
         self.link = link
         self.revision = revision
         self.discovered: Result = {**discovered}
+        self._checked: set[str] = set()
         try:
             self.capabilities = msgspec.convert(discovered.get("capabilities", {}), ServerCapabilities)
         except msgspec.ValidationError as error:
@@ -64,12 +65,16 @@ class ClientEdge:
 
     def check_offered(self, method: str) -> None:
         """Use only what was negotiated (basic/lifecycle#operation)."""
+        if method in self._checked:
+            return
         row = METHODS.get(method)
         gate = row.gate if row else None
-        if gate is None or self.capabilities.can(gate):
-            return
-        if gate.partition(".")[0] in self.revision.server_capabilities:  # completions have none in 2024-11-05
+        # A capability that the revision does not have cannot be asked for: completions in the first one.
+        exists = gate is not None and gate.partition(".")[0] in self.revision.server_capabilities
+        if gate is not None and exists and not self.capabilities.can(gate):
             raise NotOffered(f"{method}: the server does not offer {gate}")
+        if len(self._checked) < 256:
+            self._checked.add(method)
 
     async def carry(self, exchange: Exchange, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Result:
         """Send it, pass on what is told meanwhile, give the members of the result."""

@@ -44,12 +44,14 @@ class ServerSide:
         *,
         strict: bool = False,
         principal: Principal = LOCAL,
+        on_ready: Callable[[], None] | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
         self._handler = handler
         self._rows = rows
         self._strict = strict
         self._principal = principal
+        self._on_ready = on_ready
         self._on_end = on_end
         self._stateless = StatelessServer(handler, rows, principal=principal)
         self._handshake: HandshakeServer | None = None
@@ -60,7 +62,12 @@ class ServerSide:
         """Give it the connection it speaks through."""
         self._outlet = outlet
         self._handshake = HandshakeServer(
-            self._handler, self._rows, outlet, strict=self._strict, principal=self._principal
+            self._handler,
+            self._rows,
+            outlet,
+            strict=self._strict,
+            principal=self._principal,
+            on_ready=self._on_ready,
         )
 
     @property

@@ -19,6 +19,7 @@ R2026_07_28 = R2025_11_25.evolve(
         "notifications/roots/list_changed",
         "notifications/elicitation/complete",
     ],
+    deprecated=frozenset({"notifications/message", "sampling/createMessage", "roots/list"}),
     reveal=["Result.resultType", "Result.ttlMs", "Result.cacheScope", "Result.serverInfo"],
     codes={},
     # -32042 is retired; -32002 keeps its meaning only because older servers still send it.

@@ -39,6 +39,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Error codes that differ from the newest revision's."""
     classes: Mapping[int, type[Refused]]
     """What a code of a peer means here."""
+    deprecated: frozenset[str] = frozenset()
+    """Methods of features that still work and should not be built upon any more."""
     batches: bool = False
 
     def evolve(

@@ -10,6 +10,7 @@ from msgspec import Raw
 from ..wire.exchange import Exchange, Params, Peer, Question, Result
 from ..wire.link import Outlet
 from ..wire.meta import SUBSCRIPTION_ID, RequestMeta
+from .deprecation import warn_of_deprecated
 from .progress import ProgressMeter
 from .revision import Revision
 from .shaping import shape_noun
@@ -57,6 +58,8 @@ class Served(Exchange):
     async def notify(self, method: str, params: Params) -> None:
         if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
             return
+        if method in self.revision.deprecated:
+            warn_of_deprecated(method)
         told = dict(params)
         if method == "notifications/progress":
             if self._meter is None:
@@ -70,6 +73,8 @@ class Served(Exchange):
         await self.outlet.tell(method, told)
 
     async def ask(self, question: Question) -> Result:
+        if question.method in self.revision.deprecated:
+            warn_of_deprecated(question.method)
         return await self._asking(self, question)
 
     async def finish(self) -> None:

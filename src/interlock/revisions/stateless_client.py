@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Raw
+
 from ..wire.errors import BadResult
 from ..wire.exchange import Exchange, Result
+from ..wire.frames import encode
 from ..wire.link import Link
 from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from .client_edge import ClientEdge
@@ -24,8 +27,8 @@ def envelope(revision: Revision, me: Identity) -> dict[str, Any]:
     declared = {key: value for key, value in me.capabilities_for(revision).items() if key not in _ASKED_BY_RETURN}
     return {
         PROTOCOL_VERSION: revision.name,
-        CLIENT_CAPABILITIES: declared,
-        CLIENT_INFO: me.info_for(revision),
+        CLIENT_CAPABILITIES: Raw(encode(declared)),  # the same on every request, so encoded once
+        CLIENT_INFO: Raw(encode(me.info_for(revision))),
     }
 
 

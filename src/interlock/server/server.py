@@ -13,10 +13,12 @@ from msgspec import UNSET, Raw
 
 from ..revisions.revision import Revision
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from ..wire.frames import encode
+from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
@@ -290,13 +292,13 @@ class Server:
     async def _list_prompts(self, exchange: Exchange) -> Result:
         return self._list(self._prompts, self._prompts.offered, exchange)
 
-    async def _call_tool(self, exchange: Exchange) -> Result:
+    def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
         tool = self._tools.get(exchange.params.name)
         if tool is None:
             if not self._tools.offered:
                 raise MethodNotFound("This server does not offer tools")
             raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
-        return await tool.call(exchange)
+        return tool.call(exchange)
 
     async def _read_resource(self, exchange: Exchange) -> Result:
         if not self._resources.offered:
@@ -325,6 +327,6 @@ class Server:
         """End all streams of change notices: the process is about to go."""
         self._changes.close()
 
-    def run(self) -> None:
+    def run(self, *, limits: Limits = DEFAULT_LIMITS, keepalive: Keepalive | None = None) -> None:
         """Serve over stdio until the client goes or the process is told to stop."""
-        run_stdio(self, on_stop=self.stop_listening)
+        run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)

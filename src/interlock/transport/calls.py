@@ -135,10 +135,8 @@ class Calls:
         return call
 
     def remove(self, call: Call) -> None:
+        """The timer is left where it is: most calls are over before it rings, and the next one can use it."""
         self.waiting.pop(call.id, None)
-        if not self.waiting and self._timer is not None:
-            self._timer.cancel()
-            self._timer, self._timer_at = None, float("inf")
 
     def resolve(self, frame: Frame) -> bool:
         """Hand an answer to its call. False: nobody asked (late, repeated or odd)."""

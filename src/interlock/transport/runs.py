@@ -54,7 +54,6 @@ class Runs:
     def _hire(self) -> None:
         worker = self._loop.create_task(self._work())
         self._workers.add(worker)
-        worker.add_done_callback(self._workers.discard)
         self._loop.call_soon(self._after_turn)  # right behind the worker's first step
 
     def _after_turn(self) -> None:
@@ -69,6 +68,12 @@ class Runs:
     async def _work(self) -> None:
         task = asyncio.current_task()
         assert task is not None
+        try:
+            await self._take_turns(task)
+        finally:
+            self._workers.discard(task)
+
+    async def _take_turns(self, task: asyncio.Task[None]) -> None:
         untouched = copy_context()
         turn = self._turn
         while self._ready:
@@ -78,19 +83,16 @@ class Runs:
                 run.reply(None)
                 continue
             run.task = task
-            await self._finish(run)
+            answer: bytes | None = None
+            try:
+                answer = await run.work
+            except asyncio.CancelledError:
+                pass  # by the peer or by the end of the connection: nobody waits for an answer
+            if self._by_id.get(run.id) is run:
+                del self._by_id[run.id]
+            run.reply(None if run.cancelled else answer)
             if turn != self._turn or task.cancelling() or copy_context() != untouched:
                 return
-
-    async def _finish(self, run: Run) -> None:
-        answer: bytes | None = None
-        try:
-            answer = await run.work
-        except asyncio.CancelledError:
-            pass  # by the peer or by the end of the connection: nobody waits for an answer
-        if self._by_id.get(run.id) is run:
-            del self._by_id[run.id]
-        run.reply(None if run.cancelled else answer)
 
     def cancel(self, id: Id) -> bool:
         """Stop the run of that id, which is then forgotten. False: there is none."""

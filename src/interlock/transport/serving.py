@@ -11,6 +11,7 @@ from ..wire.exchange import LOCAL, Handler, Principal
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel
 from .duplex import Duplex
+from .keepalive import Keepalive, Pinger
 
 __all__ = ["serve_channel"]
 
@@ -23,15 +24,28 @@ def serve_channel(
     strict: bool | None = None,
     limits: Limits = DEFAULT_LIMITS,
     principal: Principal = LOCAL,
+    keepalive: Keepalive | None = None,
     on_end: Callable[[], None] | None = None,
 ) -> Duplex:
     """One client's connection to `handler`; `await .open()` begins it, `await .close()` ends it.
 
-    A `Server` says itself which revisions it speaks; for a plain handler it is all of them unless `rows` says less.
+    With `keepalive`, a client of the handshake era is pinged while all is quiet. A `Server` says itself which revisions it speaks; for a plain handler it is all of them unless `rows` says less.
     """
     spoken = rows if rows is not None else getattr(handler, "rows", None)
     strictly = strict if strict is not None else bool(getattr(handler, "strict", False))
-    side = ServerSide(handler, spoken or pick(None), strict=strictly, principal=principal, on_end=on_end)
+    pingers: list[Pinger] = []
+
+    def ready() -> None:
+        if keepalive is not None:
+            pingers.append(Pinger(duplex, keepalive))
+
+    def ended() -> None:
+        for pinger in pingers:
+            pinger.close()
+        if on_end is not None:
+            on_end()
+
+    side = ServerSide(handler, spoken or pick(None), strict=strictly, principal=principal, on_ready=ready, on_end=ended)
     duplex = Duplex(channel, side, limits)
     side.attach(duplex)
     return duplex

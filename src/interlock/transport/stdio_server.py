@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .keepalive import Keepalive
 from .lines import LineChannel
 from .serving import serve_channel
 
@@ -43,11 +44,12 @@ def run_stdio(
     handler: Handler,
     *,
     limits: Limits = DEFAULT_LIMITS,
+    keepalive: Keepalive | None = None,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = take_stdio()
-    asyncio.run(serve_stdio(handler, streams, limits=limits, on_stop=on_stop))
+    asyncio.run(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
 
 
 async def serve_stdio(
@@ -55,12 +57,13 @@ async def serve_stdio(
     streams: tuple[int, int],
     *,
     limits: Limits = DEFAULT_LIMITS,
+    keepalive: Keepalive | None = None,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """The same on any pair of descriptors. Returns when it is over, everything answered or given up."""
     stop = _Stop()
     channel = LineChannel(*streams, limits, on_eof=lambda: stop.now(_AFTER_EOF))
-    duplex = serve_channel(handler, channel, limits=limits, on_end=lambda: stop.now(0.0))
+    duplex = serve_channel(handler, channel, limits=limits, keepalive=keepalive, on_end=lambda: stop.now(0.0))
     stop.on_signals()
     try:
         await duplex.open()

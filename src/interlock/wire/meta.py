@@ -61,6 +61,8 @@ class RequestMeta(msgspec.Struct, kw_only=True):
 
     def trace(self) -> dict[str, str]:
         """The trace context to pass on, as it came."""
+        if self is NO_META:
+            return {}
         found = {key: getattr(self, key) for key in TRACE_KEYS}
         return {key: value for key, value in found.items() if isinstance(value, str)}
 
