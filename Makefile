@@ -1,0 +1,44 @@
+# Each word sets up what it needs in .venv. Needs python3 (3.11 or newer), make, git and the package registries.
+PYTHON ?= python3
+PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+
+.PHONY: run test check format bench faults conformance coverage-spec clean
+
+run: .venv/ready
+	$(PY) examples/tour.py
+
+test: .venv/ready
+	$(PY) tools/test.py
+
+check: .venv/ready
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/pyright
+
+format: .venv/ready
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+bench: .venv/ready
+	$(PY) bench/run.py --write
+
+faults: .venv/ready
+	$(PY) tools/faults.py
+
+conformance: .venv/ready
+	$(PY) tools/conformance.py
+
+coverage-spec: .venv/ready
+	$(PY) tools/coverage_spec.py
+
+.venv/ready: requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Interlock needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) -r requirements/dev.txt
+	$(PIP) --no-build-isolation --no-deps -e .
+	touch $@
+
+clean:
+	rm -rf .venv .venv-3.* .cache dist .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,63 @@
+"""`make test`: all tests with this Python, then, without the peers' environments, with every other one that is here.
+
+Fails when a run fails or when no test ran.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSIONS = ((3, 11), (3, 12), (3, 13))
+NEEDED = ("msgspec", "pytest", "pytest-xdist", "hypothesis", "jsonschema-rs", "hatchling")
+
+
+def main() -> int:
+    code = run_tests(sys.executable, [])
+    for version in VERSIONS:
+        if code == 0 and version != sys.version_info[:2] and (found := find_python(version)):
+            print(f"\n=== Python {version[0]}.{version[1]}", flush=True)
+            code = run_tests(environment(found, version), ["--ignore=tests/interop"])
+    return code
+
+
+def run_tests(python: str, options: list[str]) -> int:
+    """pytest's exit code; 5 (nothing collected) is a failure like any other."""
+    return subprocess.call([python, "-m", "pytest", "-q", "-n", "2", *options, *sys.argv[1:]], cwd=ROOT)
+
+
+def find_python(version: tuple[int, int]) -> str | None:
+    """A working interpreter of that version: on PATH, or among pyenv's."""
+    name = f"python{version[0]}.{version[1]}"
+    pyenv = os.path.join(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
+    candidates = [shutil.which(name), *glob.glob(f"{pyenv}/{version[0]}.{version[1]}.*/bin/{name}")]
+    return next((path for path in candidates if path and _works(path)), None)
+
+
+def _works(path: str) -> bool:
+    probe = [path, "-c", "import venv, ensurepip"]
+    return subprocess.call(probe, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+
+
+def environment(python: str, version: tuple[int, int]) -> str:
+    """The path of a Python with the pins of requirements/dev.txt that tests need, made once per change of them."""
+    folder = ROOT / f".venv-{version[0]}.{version[1]}"
+    inside, stamp = folder / "bin" / "python", folder / "ready"
+    pins = [line for line in (ROOT / "requirements" / "dev.txt").read_text().splitlines() if line.startswith(NEEDED)]
+    wanted = "\n".join(pins)
+    if not stamp.exists() or stamp.read_text() != wanted:
+        pip = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.check_call([python, "-m", "venv", str(folder)])
+        subprocess.check_call([*pip, *pins])
+        subprocess.check_call([*pip, "--no-build-isolation", "--no-deps", "-e", str(ROOT)])
+        stamp.write_text(wanted)
+    return str(inside)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
