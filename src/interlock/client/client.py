@@ -23,7 +23,7 @@ from ..revisions.table import pick
 from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
-from ..wire.errors import ConnectionClosed, ConnectionEnded, LocalError, NotOpen, RemoteError
+from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, LocalError, NotOpen, RemoteError
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience
@@ -85,7 +85,7 @@ class Client:
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
         self._patience = timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
-        self._connect_patience = Patience(idle=None, total=connect_timeout)
+        self._connect_seconds = connect_timeout
         self._probe_timeout = probe_timeout
         self._keepalive = keepalive if self._target.pings else None
         self._limits = limits
@@ -95,6 +95,7 @@ class Client:
         self._lost: ConnectionEnded | None = None
         self._opening: asyncio.Task[ClientEdge] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._waiting = 0
         self._closed = False
         self._pinger: Pinger | None = None
 
@@ -124,14 +125,17 @@ class Client:
             self._opening = asyncio.get_running_loop().create_task(self._connect())
             self._opening.add_done_callback(self._opened)
         opening = self._opening
+        self._waiting += 1
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
-            if self._closed:
+            if self._closed and opening.cancelled():
                 raise ConnectionClosed("the client was closed while it was opening") from None
-            if opening is self._opening and not opening.done():
-                opening.cancel()  # the one who wanted it gave up
             raise
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0 and not opening.done():
+                opening.cancel()  # everybody who wanted it gave up
 
     async def _connect(self) -> ClientEdge:
         self._lost = None
@@ -139,12 +143,18 @@ class Client:
             self._dial,
             self._rows,
             self._identity,
-            patience=self._connect_patience,
+            patience=Patience(idle=None, total=self._connect_seconds),
             probe_seconds=self._probe_timeout,
             verdicts=self._verdicts,
             target=self._target.key,
         )
-        return await prober.open()
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                return await prober.open()
+        except TimeoutError as error:
+            if isinstance(error, CallTimeout):
+                raise
+            raise CallTimeout("open", self._connect_seconds, "connect") from None
 
     async def _dial(self) -> _Line:
         side = ClientSide(self._heard, self._ended)

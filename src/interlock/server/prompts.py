@@ -13,9 +13,10 @@ from ..wire.exchange import Exchange, Result
 from ..wire.frames import encode
 from ..wire.types.content import CONTENT_TYPES
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
-from .calling import Threads, caller_of
+from .calling import caller_of
 from .context import Context
 from .schema import read_signature
+from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
 

@@ -14,9 +14,10 @@ from ..wire.exchange import Exchange
 from ..wire.frames import encode
 from ..wire.types.content import ResourceContents
 from ..wire.types.resources import Resource
-from .calling import Threads, caller_of
+from .calling import caller_of
 from .context import Context
 from .schema import read_signature
+from .threads import Threads
 
 __all__ = ["RegisteredResource"]
 

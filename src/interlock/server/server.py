@@ -23,13 +23,14 @@ from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
-from .calling import Threads, caller_of
+from .calling import caller_of
 from .changes import Changes
 from .context import Context
 from .pages import Catalogue
 from .prompts import RegisteredPrompt
 from .resources import RegisteredResource
 from .schema import read_signature
+from .threads import Threads
 from .tools import RegisteredTool
 
 __all__ = ["Server"]

@@ -29,7 +29,8 @@ def serve_channel(
 ) -> Duplex:
     """One client's connection to `handler`; `await .open()` begins it, `await .close()` ends it.
 
-    With `keepalive`, a client of the handshake era is pinged while all is quiet. A `Server` says itself which revisions it speaks; for a plain handler it is all of them unless `rows` says less.
+    A `Server` says itself which revisions it speaks; for a plain handler it is all of them unless `rows` says less.
+    With `keepalive`, a client of the handshake era is pinged while all is quiet.
     """
     spoken = rows if rows is not None else getattr(handler, "rows", None)
     strictly = strict if strict is not None else bool(getattr(handler, "strict", False))

@@ -215,7 +215,7 @@ class ConnectionEnded(InterlockError, ConnectionError):
         """The same end, told to one waiting call."""
         told = type(self).__new__(type(self))
         told.__dict__.update(self.__dict__)
-        told.args = (f"{method}: {self}",)
+        told.args = (f"{method}: {self.args[0]}",)
         told.sent = sent
         told.__cause__ = self
         return told
