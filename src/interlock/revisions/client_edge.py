@@ -18,6 +18,7 @@ from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation
 from .asking import result_of
 from .revision import Revision
+from .table import OFFICIAL_METHODS
 
 __all__ = ["ClientEdge", "NotOffered", "params_of"]
 
@@ -67,6 +68,8 @@ class ClientEdge:
         """Use only what was negotiated (basic/lifecycle#operation)."""
         if method in self._checked:
             return
+        if method in OFFICIAL_METHODS and method not in self.revision.requests:
+            raise NotOffered(f"{method} does not exist in revision {self.revision.name}, which the server speaks")
         row = METHODS.get(method)
         gate = row.gate if row else None
         # A capability that the revision does not have cannot be asked for: completions in the first one.

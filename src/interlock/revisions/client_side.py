@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, cast
 
 from ..wire.errors import BadFrame, ConnectionEnded
+from ..wire.exchange import Work
 from ..wire.frames import Frame, Id
 from ..wire.meta import SUBSCRIPTION_ID
 from .client_edge import ClientEdge, params_of
@@ -40,7 +41,7 @@ class ClientSide:
     def batches(self) -> bool:
         return self.edge is not None and self.edge.revision.batches
 
-    def request(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes] | None:
+    def request(self, frame: Frame) -> bytes | Work | None:
         edge = self.edge
         if isinstance(edge, HandshakeClient):
             return edge.asked(frame)

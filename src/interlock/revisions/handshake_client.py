@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from ..wire.errors import (
@@ -14,7 +14,7 @@ from ..wire.errors import (
     NoCommonRevision,
     Refused,
 )
-from ..wire.exchange import Exchange, Question, Result
+from ..wire.exchange import Exchange, Question, Result, Work
 from ..wire.frames import Frame, Id, encode_error, encode_result
 from ..wire.link import Link, Patience
 from ..wire.meta import SERVER_INFO
@@ -69,7 +69,7 @@ class HandshakeClient(ClientEdge):
         finally:
             del self._active[key]
 
-    def asked(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes]:
+    def asked(self, frame: Frame) -> bytes | Work:
         """A request of the server: answered at once, or the work that leads to the answer."""
         request = cast(Id, frame.id)
         method = cast(str, frame.method)
@@ -78,7 +78,7 @@ class HandshakeClient(ClientEdge):
         capability = self.revision.questions.get(method)
         if capability is None or capability not in self._declared:
             return encode_error(request, MethodNotFound(f"This client does not offer {method[:200]!r}"))
-        return self._answer(request, Question(method, params_of(frame)))
+        return self._answer(request, Question(method, params_of(frame))), None
 
     async def _answer(self, request: Id, question: Question) -> bytes:
         # A pipe does not say which call a question belongs to: the newest one that can answer it.

@@ -25,7 +25,7 @@ from ..wire.errors import (
     Refused,
     UnsupportedVersion,
 )
-from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result
+from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, SERVER_INFO, RequestMeta
@@ -95,32 +95,28 @@ class HandshakeServer:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def begin(
-        self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
-    ) -> bytes | Coroutine[Any, Any, bytes]:
+    def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Answer at once what needs no handler, or return the work that leads to the answer."""
         method = cast(str, frame.method)
         try:
             if method == "initialize":
-                return self._open(id, params)
+                return self._open(id, params), None
             if method in self._verbs and (self._revision is not None or method == "ping"):
                 return encode_result(id, self._verbs[method](params))
             if self._revision is None and self._opening is None:
                 raise self._not_open()
             if self._opening is not None:
-                return self._after_opening(frame, id, params, meta, outlet)
+                return self._after_opening(frame, id, params, meta, outlet), None
             return self._serve(method, frame, id, params, meta, outlet)
         except Refused as refused:
             return refuse(self._revision or next(iter(self._rows.values()), NEWEST), id, refused)
 
-    def _serve(
-        self, method: str, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
-    ) -> Coroutine[Any, Any, bytes]:
+    def _serve(self, method: str, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> Work:
         revision = cast(Revision, self._revision)
         if method not in revision.requests and method in OFFICIAL_METHODS:
             raise MethodNotFound(f"{method} does not exist in this revision")
         exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, revision, self._ask)
-        return answer(self._handler, exchange, id)
+        return answer(self._handler, exchange, id), exchange
 
     async def _ask(self, exchange: Served, question: Question) -> Result:
         check_can_ask(exchange.revision, exchange.peer, question)
@@ -131,7 +127,7 @@ class HandshakeServer:
         if self._opening is not None:
             await asyncio.wait([self._opening])
         work = self.begin(frame, id, params, meta, outlet)
-        return work if isinstance(work, bytes) else await work
+        return work if isinstance(work, bytes) else await work[0]
 
     # --- opening ----------------------------------------------------------------------------------
 

@@ -26,5 +26,8 @@ class Identity(msgspec.Struct, frozen=True):
         return shape_noun(revision, "Implementation", plain(self.info))
 
     def capabilities_for(self, revision: Revision) -> dict[str, Any]:
-        """Only the keys this revision has (CAP-10)."""
-        return {key: value for key, value in self.capabilities.items() if key in revision.client_capabilities}
+        """Only the keys this revision has (CAP-10); roots that change are announced where there is a notice for it."""
+        known = {key: value for key, value in self.capabilities.items() if key in revision.client_capabilities}
+        if "roots" in known and "notifications/roots/list_changed" in revision.client_notices:
+            known["roots"] = {"listChanged": True}
+        return known

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from collections.abc import Callable
+from typing import cast
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from ..wire.errors import BadFrame, ConnectionEnded, InvalidParams, Refused
-from ..wire.exchange import LOCAL, Exchange, Handler, Principal
+from ..wire.errors import BadFrame, ConnectionEnded, InvalidParams, MethodNotFound, Refused
+from ..wire.exchange import LOCAL, Exchange, Handler, Principal, Work
 from ..wire.frames import Frame, Id, encode_error
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.lifecycle import EmptyParams
 from .answering import refuse
 from .handshake_server import HandshakeServer
 from .revision import Revision
+from .shaping import plain
 from .stateless_server import StatelessServer
 from .table import NEWEST
 
@@ -80,31 +83,41 @@ class ServerSide:
         revision = self.handshake.revision
         return revision is not None and revision.batches
 
-    def request(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes] | None:
+    def request(self, frame: Frame) -> bytes | Work | None:
         id = cast(Id, frame.id)
         row = METHODS.get(cast(str, frame.method), AUTHOR_METHOD)
         raw = frame.params if frame.params is not UNSET else _NOTHING
         try:
             params = row.decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return self._refuse_params(frame, id, raw, error)
+            return self._refuse_params(frame, id, raw, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
         edge = self.handshake if meta.version is UNSET else self._stateless
         return edge.begin(frame, id, params, meta, cast(Outlet, self._outlet))
 
-    def _refuse_params(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
-        """Params of the wrong shape. The version and the method are judged first where they can be read."""
-        told: Refused = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
+    async def _refuse_params(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
+        """Params of the wrong shape. The version and the method are judged before them (modern.md §4)."""
+        method = cast(str, frame.method)
+        revision = self.handshake.revision or NEWEST
+        told = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
         try:
             meta = AUTHOR_METHOD.decoder.decode(raw).meta
+            if meta is not UNSET and meta.version is not UNSET:
+                revision = self._stateless.admit(method, meta)
+            if method not in revision.requests or not await self._offers(method):
+                raise MethodNotFound(f"This server does not offer {method}")
+        except Refused as refused:
+            return refuse(revision, id, refused)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return refuse(NEWEST, id, told)
-        if meta is not UNSET and meta.version is not UNSET:
-            try:
-                self._stateless.admit(cast(str, frame.method), meta)
-            except Refused as refused:
-                told = refused
-        return refuse(NEWEST, id, told)
+            pass  # not even `_meta` can be read
+        return refuse(revision, id, told)
+
+    async def _offers(self, method: str) -> bool:
+        gate = METHODS[method].gate
+        if gate is None:
+            return True
+        found = await self._handler(Exchange("server/discover", EmptyParams(), peer=self.handshake.peer))
+        return msgspec.convert(plain(found.get("capabilities", {})), ServerCapabilities).can(gate)
 
     def notification(self, frame: Frame) -> None:
         method = cast(str, frame.method)

@@ -15,6 +15,7 @@ R2025_11_25 = R2025_06_18.evolve(
     server_can=["extensions"],
     client_can=["extensions"],
     server_tells=["notifications/elicitation/complete"],
+    retired={},
     means={-32042: UrlElicitationRequired},
     reveal=[
         "Tool.icons",

@@ -37,6 +37,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Types of content blocks; others are rewritten as text on the way out."""
     codes: Mapping[type[Refused], int]
     """Error codes that differ from the newest revision's."""
+    retired: Mapping[int, int]
+    """Codes this revision must not use → what stands for them."""
     classes: Mapping[int, type[Refused]]
     """What a code of a peer means here."""
     deprecated: frozenset[str] = frozenset()
@@ -77,7 +79,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def code_of(self, error: Refused) -> int:
         """The code under which this revision knows an error."""
-        return self.codes.get(type(error), error.code) if self.codes else error.code
+        code = self.codes.get(type(error), error.code)
+        return self.retired.get(code, code)
 
     def refusal(self, code: int, message: str, data: Any = None) -> Refused:
         """A peer's error object as an exception, by this revision's meaning of the code."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from typing import Any
 
 from msgspec import UNSET
 
 from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result
+from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
@@ -32,9 +31,7 @@ class StatelessServer:
         self._supported = names_of(rows)
         self._principal = principal
 
-    def begin(
-        self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
-    ) -> bytes | Coroutine[Any, Any, bytes]:
+    def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Refuse at once, or return the work that leads to the answer."""
         try:
             revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
@@ -49,8 +46,8 @@ class StatelessServer:
         )
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
-            return self._listen(exchange, id)
-        return answer(self._handler, exchange, id)
+            return self._listen(exchange, id), exchange
+        return answer(self._handler, exchange, id), exchange
 
     async def _listen(self, exchange: Served, id: Id) -> bytes:
         """A stream of change notices, tagged with its request's id."""

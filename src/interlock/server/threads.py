@@ -56,7 +56,7 @@ class Threads:
         self._idle = threading.Semaphore(0)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Call it in a thread, with the context variables of the caller. Cancelling stops the waiting, not the thread."""
+        """Call it in a thread, in the caller's context. Cancelling stops the waiting, not the thread."""
         job = _Job(call, asyncio.get_running_loop(), copy_context())
         self._jobs.put(job)
         if not self._idle.acquire(blocking=False) and self._started < self._size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -26,6 +26,7 @@ from ..wire.errors import (
     MessageTooLarge,
     NotOpen,
 )
+from ..wire.exchange import Work
 from ..wire.frames import (
     Frame,
     Id,
@@ -57,7 +58,7 @@ class Side(Protocol):
         """Does the revision in use have batches?"""
         ...
 
-    def request(self, frame: Frame) -> bytes | Coroutine[Any, Any, bytes] | None:
+    def request(self, frame: Frame) -> bytes | Work | None:
         """The response at once, or the work that leads to it, or None where none may be sent."""
         ...
 
@@ -169,7 +170,7 @@ class Duplex:
         try:
             frame = read_frame(message, self._limits)
         except BadFrame as bad:
-            if is_batch(message):
+            if isinstance(bad.refusal, InvalidRequest) and is_batch(message):
                 self._receive_batch(message)
             else:
                 self._refuse_junk(message, bad)

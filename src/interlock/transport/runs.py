@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any
 
+from ..wire.exchange import Work
 from ..wire.frames import Id
 
 __all__ = ["Runs"]
 
 
 class Run:
-    __slots__ = ("cancelled", "id", "reply", "task", "work")
+    __slots__ = ("cancelled", "exchange", "id", "reply", "task", "work")
 
-    def __init__(self, id: Id, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]) -> None:
-        self.id, self.work, self.reply = id, work, reply
+    def __init__(self, id: Id, work: Work, reply: Callable[[bytes | None], None]) -> None:
+        self.id, self.reply = id, reply
+        self.work, self.exchange = work
         self.task: asyncio.Task[None] | None = None
         self.cancelled = False
 
@@ -43,7 +44,7 @@ class Runs:
     def __contains__(self, id: Id) -> bool:
         return id in self._by_id
 
-    def start(self, id: Id, work: Coroutine[Any, Any, bytes], reply: Callable[[bytes | None], None]) -> None:
+    def start(self, id: Id, work: Work, reply: Callable[[bytes | None], None]) -> None:
         """Begin `work` in the next turn of the loop; `reply` gets its answer, or None when it was cancelled."""
         run = self._by_id[id] = Run(id, work, reply)
         self._ready.append(run)
@@ -100,6 +101,8 @@ class Runs:
         if run is None:
             return False
         run.cancelled = True
+        if run.exchange is not None:
+            run.exchange.live = False
         if run.task is not None:
             run.task.cancel()
         return True

@@ -5,7 +5,7 @@ A server is a `Handler`. A connection to a server is a `Handler`. A `Filter` tak
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from .types.common import Implementation
 __all__ = [
     "Exchange",
     "Handler",
+    "Work",
     "Filter",
     "Params",
     "Result",
@@ -133,4 +134,6 @@ class Exchange:
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]
+Work = tuple[Coroutine[Any, Any, bytes], Exchange | None]
+"""What leads to the bytes of an answer, and the exchange that falls silent when it is cancelled."""
 Filter = Callable[[Handler], Handler]

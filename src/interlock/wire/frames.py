@@ -58,11 +58,11 @@ _errors = msgspec.json.Decoder(ErrorObject)
 _arrays = msgspec.json.Decoder(list[Raw])
 _encoder = msgspec.json.Encoder()
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LEADING_ID = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
 )
-_BIGGEST_ID = 2**63
 _RECOVERABLE = 1024 * 1024  # beyond this, a broken frame is not read a second time for its id
 
 
@@ -87,6 +87,8 @@ def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
     if frame.id is not UNSET:
         _check_id(frame, limits)
     elif frame.method is UNSET and frame.error is UNSET:
+        if frame.result is not UNSET:
+            raise BadFrame(None)
         raise BadFrame(InvalidRequest("Neither a request, a notification nor a response"))
     return frame
 
@@ -124,6 +126,8 @@ def diagnose(data: bytes, error: Exception) -> BadFrame:
         return BadFrame(ParseError("Not valid JSON"), id)
     if "method" not in members and ("result" in members or "error" in members):
         return BadFrame(None)
+    if not members and not _is_json(data):
+        return BadFrame(ParseError("Not valid JSON"))  # msgspec stops at the first wrong kind of value
     return BadFrame(InvalidRequest(f"Not a JSON-RPC 2.0 message: {_without_types(error)}"), id)
 
 
@@ -146,10 +150,12 @@ def _check_id(frame: Frame, limits: Limits) -> None:
     id = frame.id
     if id is None:
         # An error whose request could not be read has no id; some peers write null (BASE-12).
-        if frame.error is UNSET or frame.method is not UNSET:
+        if frame.method is not UNSET:
             raise BadFrame(InvalidRequest("The id must not be null"))
+        if frame.error is UNSET:
+            raise BadFrame(None)
     elif type(id) is int:
-        if not -_BIGGEST_ID <= id < _BIGGEST_ID:
+        if not _fits(id):
             raise BadFrame(InvalidRequest("The id does not fit into 64 bits"), _usable_id(id))
     elif len(cast(str, id)) > limits.id_bytes:
         raise BadFrame(InvalidRequest(f"The id is longer than {limits.id_bytes} characters"))
@@ -157,10 +163,15 @@ def _check_id(frame: Frame, limits: Limits) -> None:
         raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id))
 
 
+def _fits(id: int) -> bool:
+    return -(2**63) <= id < 2**64
+
+
 def _usable_id(id: Any) -> Id | None:
     if type(id) is int:
         return id if -(10**512) < id < 10**512 else None
-    return id if isinstance(id, str) and len(id) <= DEFAULT_LIMITS.id_bytes and id.isprintable() else None
+    usable = isinstance(id, str) and len(id) <= DEFAULT_LIMITS.id_bytes and id.isprintable() and "\ufffd" not in id
+    return id if usable else None
 
 
 def _read_again(data: bytes) -> dict[str, Any]:
@@ -174,14 +185,27 @@ def _read_again(data: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
 
 
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
 def _too_deep(data: bytes, limit: int) -> bool:
     """Peel off one level of innermost brackets after the other; all in C, and each pass is shorter."""
-    left = _STRINGS.sub(b"", data).translate(None, _NOT_BRACKETS)
+    left = _STRINGS.sub(b"", data).translate(_AS_SQUARE, _NOT_BRACKETS)
     for _ in range(limit):
         if not left:
             return False
-        left = left.replace(b"{}", b"").replace(b"[]", b"")
+        left = left.replace(b"[]", b"")
     return bool(left)
+
+
+def _one_line(message: str) -> str:
+    """A message is one short sentence (basic/index#error-responses), whatever a peer's text in it contains."""
+    return message if message.isprintable() and len(message) <= 500 else " ".join(message[:500].split())
 
 
 def _without_types(error: Exception) -> str:
@@ -217,11 +241,11 @@ def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
 
 def encode_error(id: Id | None, error: Refused) -> bytes:
     """An error answer; without an id when the request's could not be read (2025-11-25 basic/index#responses)."""
-    told: dict[str, Any] = {"code": error.code, "message": error.message}
+    told: dict[str, Any] = {"code": error.code, "message": _one_line(error.message)}
     if error.data is not None:
         told["data"] = error.data
     frame: dict[str, Any] = {"jsonrpc": "2.0"}
     if id is not None:
-        frame["id"] = id if type(id) is str or -_BIGGEST_ID <= cast(int, id) < _BIGGEST_ID else Raw(str(id).encode())
+        frame["id"] = id if isinstance(id, str) or _fits(id) else Raw(str(id).encode())
     frame["error"] = told
     return encode(frame)
