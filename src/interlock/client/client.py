@@ -170,7 +170,6 @@ class Client:
             return
         edge = self._edge = opening.result()
         line = cast(_Line, edge.link)
-        line.side.edge = edge
         self._lost = line.end
         if self._closed:
             self._closing = asyncio.get_running_loop().create_task(edge.close())
@@ -360,9 +359,12 @@ class Client:
 
 
 class _Line(Duplex):
-    """A connection that remembers its side, which is told the edge once there is one."""
+    """A connection that tells its side which edge answers for us, once there is one."""
 
     side: ClientSide
+
+    def adopt(self, edge: ClientEdge) -> None:
+        self.side.edge = edge
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

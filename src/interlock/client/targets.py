@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -49,8 +50,12 @@ def target_of(target: Any, limits: Limits) -> Target:
 
 def _is_handler(target: Any) -> bool:
     """A plain Handler takes one exchange; a function that makes channels takes nothing."""
-    code = getattr(target, "__code__", None)
-    return code is not None and code.co_argcount == 1
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(each.default is each.empty and each.kind in positional for each in parameters)
 
 
 def _once(channel: Channel) -> Callable[[], Channel]:

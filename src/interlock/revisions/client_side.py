@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..wire.errors import BadFrame, ConnectionEnded
 from ..wire.exchange import Work
-from ..wire.frames import Frame, Id
+from ..wire.frames import Frame, Id, encode_result
 from ..wire.meta import SUBSCRIPTION_ID
 from .client_edge import ClientEdge, params_of
 from .handshake_client import HandshakeClient
@@ -45,6 +45,8 @@ class ClientSide:
         edge = self.edge
         if isinstance(edge, HandshakeClient):
             return edge.asked(frame)
+        if edge is None and frame.method == "ping":  # allowed at any time, also while we introduce ourselves
+            return encode_result(cast(Id, frame.id), {})
         # A stateless server never asks, and its client never sends a response (2026-07-28 basic/index).
         log.warning("! the server sent a request (%r), which it must not do in this revision", frame.method)
         return None

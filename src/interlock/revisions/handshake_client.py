@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from ..wire.errors import (
@@ -21,7 +21,7 @@ from ..wire.meta import SERVER_INFO
 from .asking import result_of
 from .client_edge import ClientEdge, params_of
 from .identity import Identity
-from .revision import Revision
+from .revision import Era, Revision
 
 __all__ = ["HandshakeClient", "initialize"]
 
@@ -29,7 +29,12 @@ log = logging.getLogger("interlock.client")
 
 
 async def initialize(
-    link: Link, wanted: Revision, rows: dict[str, Revision], me: Identity, patience: Patience
+    link: Link,
+    wanted: Revision,
+    rows: dict[str, Revision],
+    me: Identity,
+    patience: Patience,
+    adopt: Callable[[ClientEdge], None],
 ) -> HandshakeClient:
     """`initialize`, then `initialized`. A version we cannot use ends it before `initialized` (LIFE-13)."""
     hello = {
@@ -43,9 +48,10 @@ async def initialize(
     if not isinstance(version, str):
         raise BadResult("initialize: the server named no protocol version")
     revision = rows.get(version)
-    if revision is None:
+    if revision is None or revision.era is not Era.HANDSHAKE:
         raise NoCommonRevision(f"the server answered with revision {version!r:.40}, which was not offered", (version,))
     edge = HandshakeClient(link, revision, me, found)
+    adopt(edge)  # before `initialized`: the server may ask right behind it
     await link.tell("notifications/initialized", None)
     return edge
 

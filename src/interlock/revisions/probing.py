@@ -44,6 +44,10 @@ class Line(Link, Protocol):
     @property
     def end(self) -> ConnectionEnded | None: ...
 
+    def adopt(self, edge: ClientEdge) -> None:
+        """From now on this edge answers what the server asks."""
+        ...
+
 
 class Verdicts:
     """What was found out about servers, by target. "Handshake" expires: such a server may be upgraded unnoticed."""
@@ -143,10 +147,9 @@ class Prober:
         common = self._common(cast("list[Any]", listed), Era.STATELESS)
         if common is None:
             raise self._no_stateless(cast("list[Any]", listed))
-        try:
-            return StatelessClient(line, common, self._me, found)
-        except msgspec.ValidationError as error:
-            raise BadResult(f"server/discover: {error}") from None
+        edge = StatelessClient(line, common, self._me, found)
+        line.adopt(edge)
+        return edge
 
     def _retry_with(self, refused: UnsupportedVersion, tried: Revision, retry: bool) -> Revision:
         try:
@@ -188,7 +191,7 @@ class Prober:
     async def _shake_hands(self, line: Line) -> ClientEdge:
         wanted = cast(Revision, self._handshake)
         try:
-            edge = await initialize(line, wanted, self._rows, self._me, self._patience)
+            edge = await initialize(line, wanted, self._rows, self._me, self._patience, line.adopt)
         except InterlockError:
             self._verdicts.forget(self._target)  # it may be of the other era by now: look again next time
             raise
