@@ -20,13 +20,21 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from interlock import Client, Context, Server
-from interlock.transport.duplex import Duplex
-from interlock.transport.serving import serve_channel
-from interlock.wire.errors import ConnectionClosed, ConnectionEnded, ConnectionLost, NotOpen, PeerClosed
+from interlock.transport import (
+    DEFAULT_LIMITS,
+    ConnectionClosed,
+    ConnectionEnded,
+    ConnectionLost,
+    Duplex,
+    Limits,
+    LineFramer,
+    NotOpen,
+    Oversized,
+    PeerClosed,
+    Receiver,
+    serve_channel,
+)
 from interlock.wire.exchange import Handler
-from interlock.wire.framing import LineFramer, Oversized
-from interlock.wire.limits import DEFAULT_LIMITS, Limits
-from interlock.wire.link import Receiver
 
 CHUNK = 65536
 CLOSE_WITHIN = 2.0  # seconds that a close waits for the peer to take what was said last

@@ -23,7 +23,16 @@ from ..revisions.table import pick
 from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
-from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, LocalError, NotOpen, RemoteError
+from ..wire.errors import (
+    CallTimeout,
+    ConnectionClosed,
+    ConnectionEnded,
+    ConnectionLost,
+    InterlockError,
+    LocalError,
+    NotOpen,
+    RemoteError,
+)
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience
@@ -138,6 +147,8 @@ class Client:
                 opening.cancel()  # everybody who wanted it gave up
 
     async def _connect(self) -> ClientEdge:
+        if self._edge is not None:
+            await self._edge.close()  # what is left of a lost connection
         self._lost = None
         prober = Prober(
             self._dial,
@@ -161,7 +172,12 @@ class Client:
         duplex = _Line(self._target.make(), side, self._limits)
         duplex.side = side
         side.attach(duplex.hear)
-        await duplex.open()
+        try:
+            await duplex.open()
+        except OSError as error:
+            if isinstance(error, InterlockError):
+                raise
+            raise ConnectionLost(f"could not connect to {self._target.name}: {error.strerror or error}") from error
         return duplex
 
     def _opened(self, opening: asyncio.Task[ClientEdge]) -> None:

@@ -49,7 +49,7 @@ class Channel(Protocol):
     """A two-way carrier of whole messages."""
 
     async def open(self, receiver: Receiver) -> None:
-        """Connect, then hand every message to `receiver.received`."""
+        """Connect, then hand every message to `receiver.received`. Who cannot connect raises `ConnectionLost`."""
         ...
 
     def send(self, message: bytes) -> int | None:
@@ -75,7 +75,7 @@ class Channel(Protocol):
         ...
 
     async def close(self) -> None:
-        """End it: idempotent, bounded in time, from any task."""
+        """End it and release what it holds: idempotent, bounded in time, from any task, also after `ended`."""
         ...
 
 
