@@ -123,10 +123,14 @@ class ServerSide:
         method = cast(str, frame.method)
         if method == "notifications/initialized":
             self.handshake.initialized()
-        elif method not in _EDGE_NOTICES and len(self._noticing) < _NOTICES_AT_ONCE:
+        elif self._is_for_handler(method) and len(self._noticing) < _NOTICES_AT_ONCE:
             task = asyncio.get_running_loop().create_task(self._notice(method, frame))
             self._noticing.add(task)
             task.add_done_callback(self._noticing.discard)
+
+    def _is_for_handler(self, method: str) -> bool:
+        # A request's method without an id is a mistake of the peer, never a way to run its handler unanswered.
+        return method.startswith("notifications/") and method not in _EDGE_NOTICES
 
     async def _notice(self, method: str, frame: Frame) -> None:
         """A notification is an exchange nobody waits for; the handler ignores those it does not know."""

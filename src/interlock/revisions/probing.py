@@ -118,6 +118,10 @@ class Prober:
             try:
                 edge = await self._discover(line, self._stateless, retry=True)
             except _Legacy as verdict:
+                if known is Era.STATELESS and line.end is not None:
+                    self._verdicts.forget(self._target)  # a crash at the start is no change of era: once more
+                    await line.close()
+                    return await self.open()
                 return await self._fall_back(line, str(verdict))
         except BaseException:
             await line.close()

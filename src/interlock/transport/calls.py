@@ -178,7 +178,8 @@ class Calls:
     def _expire(self) -> None:
         now = self._loop.time()
         for call in [call for call in self.waiting.values() if call.deadline <= now]:
-            del self.waiting[call.id]
+            if self.waiting.pop(call.id, None) is None:
+                continue  # telling the peer of the one before ended the connection
             total = call.until <= now
             seconds = cast(float, call.patience.total if total else call.patience.idle)
             self._withdraw(call.id, "the deadline passed", call.cancellable)

@@ -11,15 +11,15 @@ __all__ = ["end_tree", "kill_group", "descendants"]
 
 async def end_tree(pid: int, exited: asyncio.Event, close_seconds: float, terminate_seconds: float) -> None:
     """Wait for an exit of its own, then TERM, then KILL. `exited` is set by whoever watches the process."""
-    if await _within(exited, close_seconds):
-        return
-    strays = descendants(pid)
-    _signal_all(pid, strays, signal.SIGTERM)
-    if not await _within(exited, terminate_seconds):
+    strays = descendants(pid)  # now: once their parent is gone nothing says whose they were
+    if not await _within(exited, close_seconds):
         strays |= descendants(pid)
-        _signal_all(pid, strays, signal.SIGKILL)
-        await _within(exited, 5.0)
-    _signal_all(0, _still(strays), signal.SIGKILL)
+        _signal_all(pid, strays, signal.SIGTERM)
+        if not await _within(exited, terminate_seconds):
+            strays |= descendants(pid)
+            _signal_all(pid, strays, signal.SIGKILL)
+            await _within(exited, 5.0)
+    _signal_all(0, strays, signal.SIGKILL)
 
 
 def kill_group(pid: int) -> None:
@@ -66,10 +66,6 @@ def _signal_all(leader: int, others: dict[int, str], number: int) -> None:
                 os.kill(pid, number)
             except OSError:
                 pass
-
-
-def _still(others: dict[int, str]) -> dict[int, str]:
-    return {pid: started for pid, started in others.items() if (found := _stat(pid)) and found[1] == started}
 
 
 def _proc_pids() -> list[int]:

@@ -1,0 +1,13 @@
+"""Experiments that break things on purpose, each bounded, seeded and ended by itself. `tools/faults.py` runs them.
+
+lab.py         what an experiment is given, and the rows it gives back
+processes.py   what the kernel says about processes, and how ours are ended
+frames.py      requests as prepared bytes
+pipe.py        a server process spoken to with plain bytes, by one thread
+mutate.py      bytes that are almost frames
+tap.py         a channel that writes down what passes, and a raw asyncio client
+ledger.py      which calls ran how often, against what was promised
+experiments/   one file per experiment
+servers/       what the experiments start: servers of ours, foreign ones, a host
+report.py      the table, for the terminal and for docs/faults.md
+"""

@@ -1,0 +1,21 @@
+"""The experiments by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..lab import Lab
+from . import cancels, fuzz, growth, host, kills, noise, slow, soak
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
+    "soak": soak.run,
+    "kills": kills.run,
+    "host": host.run,
+    "cancels": cancels.run,
+    "noise": noise.run,
+    "fuzz": fuzz.run,
+    "growth": growth.run,
+    "slow": slow.run,
+}
