@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..revisions.client_edge import meta_of
 from ..wire.errors import BadResult
 from ..wire.types.content import (
     AudioContent,
@@ -56,7 +57,7 @@ def read_call(result: dict[str, Any]) -> CallResult:
         [_block(each) for each in cast("list[Any]", content)],
         result.get("structuredContent"),
         result.get("isError") is True,
-        _meta(result),
+        meta_of(result),
     )
 
 
@@ -68,7 +69,7 @@ def read_prompt(result: dict[str, Any]) -> PromptResult:
     for message in messages:
         message.content = _block(message.content)
     description = result.get("description")
-    return PromptResult(messages, description if isinstance(description, str) else None, _meta(result))
+    return PromptResult(messages, description if isinstance(description, str) else None, meta_of(result))
 
 
 def read_contents(result: dict[str, Any]) -> list[ResourceContents]:
@@ -93,8 +94,3 @@ def _block(value: Any) -> Any:
         return msgspec.convert(block, kind) if kind else cast(Any, value)
     except msgspec.ValidationError:
         return cast(Any, value)
-
-
-def _meta(result: dict[str, Any]) -> dict[str, Any]:
-    found = result.get("_meta")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

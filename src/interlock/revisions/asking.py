@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import BadResult, CannotAsk
+from ..wire.errors import BadResult, CannotAsk, InvalidParams, ResourceNotFound
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
@@ -57,4 +57,11 @@ def result_of(frame: Frame, method: str, revision: Revision) -> Result:
     refused = error_of(frame, {}) if frame.result is UNSET else None
     if refused is None:
         raise BadResult(f"{method}: the response has neither a proper result nor a proper error")
-    raise revision.refusal(refused.code, refused.message, refused.data)
+    told = revision.refusal(refused.code, refused.message, refused.data)
+    if method == "resources/read" and type(told) is InvalidParams and _names_uri(told.data):
+        raise ResourceNotFound(told.message, told.data, code=told.code)  # -32602 says it since 2026-07-28
+    raise told
+
+
+def _names_uri(data: Any) -> bool:
+    return isinstance(data, dict) and "uri" in data

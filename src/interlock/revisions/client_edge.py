@@ -20,7 +20,7 @@ from .asking import result_of
 from .revision import Revision
 from .table import OFFICIAL_METHODS
 
-__all__ = ["ClientEdge", "NotOffered", "params_of"]
+__all__ = ["ClientEdge", "NotOffered", "params_of", "meta_of"]
 
 _members = msgspec.json.Decoder(dict[str, Any])
 
@@ -39,6 +39,12 @@ def params_of(frame: Frame) -> dict[str, Any]:
         return {}
 
 
+def meta_of(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The `_meta` of params or of a result; anything but an object counts as none."""
+    found = members.get("_meta")
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 class ClientEdge:
     """One open connection. Calling it makes a call; `discovered` is what the server said about itself."""
 
@@ -55,7 +61,7 @@ class ClientEdge:
     @property
     def server_info(self) -> Implementation:
         """Who the server says it is: display data, possibly made up."""
-        found = cast("dict[str, Any]", self.discovered.get("_meta") or {}).get(SERVER_INFO)
+        found = meta_of(self.discovered).get(SERVER_INFO)
         try:
             return msgspec.convert(found, Implementation)
         except msgspec.ValidationError:

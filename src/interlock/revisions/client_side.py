@@ -10,7 +10,7 @@ from ..wire.errors import BadFrame, ConnectionEnded
 from ..wire.exchange import Work
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.meta import SUBSCRIPTION_ID
-from .client_edge import ClientEdge, params_of
+from .client_edge import ClientEdge, meta_of, params_of
 from .handshake_client import HandshakeClient
 
 __all__ = ["ClientSide"]
@@ -53,7 +53,7 @@ class ClientSide:
 
     def notification(self, frame: Frame) -> None:
         params = params_of(frame)
-        subscription = cast("dict[str, Any]", params.get("_meta") or {}).get(SUBSCRIPTION_ID)
+        subscription = meta_of(params).get(SUBSCRIPTION_ID)
         if isinstance(subscription, int | str) and self._hear is not None:
             if not self._hear(subscription, frame):
                 log.debug("= %s for a subscription that is over was dropped", frame.method)

@@ -84,7 +84,15 @@ class HandshakeClient(ClientEdge):
         capability = self.revision.questions.get(method)
         if capability is None or capability not in self._declared:
             return encode_error(request, MethodNotFound(f"This client does not offer {method[:200]!r}"))
-        return self._answer(request, Question(method, params_of(frame))), None
+        params = params_of(frame)
+        if method == "elicitation/create" and params.get("mode", "form") not in self._modes():
+            told = f"This client does not offer elicitation in the mode {params['mode']!r:.40}"
+            return encode_error(request, InvalidParams(told))  # 2025-11-25 client/elicitation#error-handling
+        return self._answer(request, Question(method, params)), None
+
+    def _modes(self) -> set[str]:
+        """The modes declared; an empty declaration means forms."""
+        return set(self._declared.get("elicitation", {})) or {"form"}
 
     async def _answer(self, request: Id, question: Question) -> bytes:
         # A pipe does not say which call a question belongs to: the newest one that can answer it.

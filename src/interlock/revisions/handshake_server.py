@@ -101,10 +101,10 @@ class HandshakeServer:
         try:
             if method == "initialize":
                 return self._open(id, params), None
-            if method in self._verbs and (self._revision is not None or method == "ping"):
+            if method in self._verbs and (self._revision is not None or (method == "ping" and self._rows)):
                 return encode_result(id, self._verbs[method](params))
             if self._revision is None and self._opening is None:
-                raise self._not_open()
+                raise self.not_open()
             if self._opening is not None:
                 return self._after_opening(frame, id, params, meta, outlet), None
             return self._serve(method, frame, id, params, meta, outlet)
@@ -169,7 +169,8 @@ class HandshakeServer:
 
         return introduce
 
-    def _not_open(self) -> Refused:
+    def not_open(self) -> Refused:
+        """Neither introduced nor with an envelope: what a client of either era has to send."""
         return InvalidParams(
             "Send initialize first, or the protocol version and clientCapabilities in params._meta",
             {"supported": self._supported},

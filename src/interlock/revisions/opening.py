@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ..wire.errors import BadFrame, ConnectionEnded, InvalidParams, MethodNotFound, Refused
 from ..wire.exchange import LOCAL, Exchange, Handler, Principal, Work
-from ..wire.frames import Frame, Id, encode_error
+from ..wire.frames import Frame, Id, encode, encode_error
 from ..wire.link import Outlet
-from ..wire.meta import NO_META, RequestMeta
+from ..wire.meta import NO_META, PROTOCOL_VERSION, TRACE_KEYS, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.lifecycle import EmptyParams
@@ -27,7 +27,7 @@ from .handshake_server import HandshakeServer
 from .revision import Revision
 from .shaping import plain
 from .stateless_server import StatelessServer
-from .table import NEWEST
+from .table import NEWEST, OFFICIAL_METHODS
 
 __all__ = ["ServerSide"]
 
@@ -35,6 +35,21 @@ log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
 _NOTICES_AT_ONCE = 256  # notifications handled at once; further ones are dropped
 _EDGE_NOTICES = frozenset({"notifications/initialized", "notifications/cancelled", "notifications/progress"})
+
+
+class _VersionMeta(msgspec.Struct):
+    version: str | UnsetType = msgspec.field(default=UNSET, name=PROTOCOL_VERSION)
+
+
+class _VersionOnly(msgspec.Struct):
+    """Params of which nothing but the protocol version is read."""
+
+    meta: _VersionMeta = msgspec.field(default_factory=_VersionMeta, name="_meta")
+
+
+_versions = msgspec.json.Decoder(_VersionOnly)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_OLD_KEYS = frozenset({"progressToken", *TRACE_KEYS})
 
 
 class ServerSide:
@@ -90,27 +105,38 @@ class ServerSide:
         try:
             params = row.decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return self._refuse_params(frame, id, raw, error), None
+            return self._second_look(frame, id, raw, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
         edge = self.handshake if meta.version is UNSET else self._stateless
         return edge.begin(frame, id, params, meta, cast(Outlet, self._outlet))
 
-    async def _refuse_params(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
+    async def _second_look(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
         """Params of the wrong shape. The version and the method are judged before them (modern.md §4)."""
-        method = cast(str, frame.method)
         revision = self.handshake.revision or NEWEST
-        told = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
+        told: Refused = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
         try:
-            meta = AUTHOR_METHOD.decoder.decode(raw).meta
-            if meta is not UNSET and meta.version is not UNSET:
-                revision = self._stateless.admit(method, meta)
-            if method not in revision.requests or not await self._offers(method):
-                raise MethodNotFound(f"This server does not offer {method}")
+            version = _versions.decode(raw).meta.version
+            if version is UNSET and (params := _without_envelope(frame, raw)) is not None:
+                work = self.handshake.begin(frame, id, params, params.meta, cast(Outlet, self._outlet))
+                return work if isinstance(work, bytes) else await work[0]
+            revision = await self._judge(cast(str, frame.method), raw, version)
         except Refused as refused:
-            return refuse(revision, id, refused)
+            told = refused
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass  # not even `_meta` can be read
+            pass  # not even the version can be read
         return refuse(revision, id, told)
+
+    async def _judge(self, method: str, raw: Raw, version: str | UnsetType) -> Revision:
+        """What is wrong before the params are: the introduction, the version, the envelope, the method."""
+        revision = self.handshake.revision
+        if version is not UNSET:
+            revision = self._stateless.revision_of(version)
+            self._stateless.admit(method, AUTHOR_METHOD.decoder.decode(raw).meta)
+        if revision is None:
+            raise self.handshake.not_open()
+        if method in OFFICIAL_METHODS and not (method in revision.requests and await self._offers(method)):
+            raise MethodNotFound(f"This server does not offer {method}")
+        return revision
 
     async def _offers(self, method: str) -> bool:
         gate = METHODS[method].gate
@@ -153,3 +179,14 @@ class ServerSide:
             task.cancel()
         if self._on_end is not None:
             self._on_end()
+
+
+def _without_envelope(frame: Frame, raw: Raw) -> Any:
+    """The params of a handshake request, whatever stands at `_meta` keys its revision does not know (META-01)."""
+    members = _members.decode(raw)
+    meta = {key: value for key, value in _members.decode(members.get("_meta", _NOTHING)).items() if key in _OLD_KEYS}
+    row = METHODS.get(cast(str, frame.method), AUTHOR_METHOD)
+    try:
+        return row.decoder.decode(encode({**members, "_meta": meta}))
+    except msgspec.ValidationError:
+        return None

@@ -81,6 +81,13 @@ class _Supported(msgspec.Struct):
     supported: list[Any] = []
 
 
+def _supported(refused: Refused) -> list[Any]:
+    try:
+        return msgspec.convert(refused.data, _Supported).supported
+    except msgspec.ValidationError:
+        return []
+
+
 class _Legacy(Exception):
     """The verdict: not stateless."""
 
@@ -108,6 +115,8 @@ class Prober:
         self._target = target
         self._stateless = newest_of(rows, Era.STATELESS)
         self._handshake = newest_of(rows, Era.HANDSHAKE)
+        if self._handshake is None:
+            self._probe = patience  # nothing to fall back to: no hurry
 
     async def open(self) -> ClientEdge:
         known = self._verdicts.get(self._target)
@@ -156,10 +165,7 @@ class Prober:
         return edge
 
     def _retry_with(self, refused: UnsupportedVersion, tried: Revision, retry: bool) -> Revision:
-        try:
-            listed = msgspec.convert(refused.data, _Supported).supported
-        except msgspec.ValidationError:
-            listed = []
+        listed = _supported(refused)
         common = self._common(listed, Era.STATELESS)
         if common is None:
             raise self._no_stateless(listed)
@@ -188,9 +194,23 @@ class Prober:
             line = await self._dial()
         try:
             return await self._shake_hands(line)
+        except Refused as refused:
+            revision = self._proves_stateless(refused)
+            if revision is None or line.end is not None:
+                await line.close()
+                raise
+            # It was only slow to start: an answer of its own era is proof (COMPAT-006).
+            edge = await self._discover(line, revision, retry=False)
+            self._verdicts.put(self._target, Era.STATELESS)
+            return edge
         except BaseException:
             await line.close()
             raise
+
+    def _proves_stateless(self, refused: Refused) -> Revision | None:
+        if refused.code != UnsupportedVersion.code:
+            return None
+        return self._common(_supported(refused), Era.STATELESS)
 
     async def _shake_hands(self, line: Line) -> ClientEdge:
         wanted = cast(Revision, self._handshake)

@@ -22,6 +22,7 @@ R2026_07_28 = R2025_11_25.evolve(
     deprecated=frozenset({"notifications/message", "sampling/createMessage", "roots/list"}),
     reveal=["Result.resultType", "Result.ttlMs", "Result.cacheScope", "Result.serverInfo"],
     codes={},
+    reserved=range(-32099, -31999),
     retired={-32002: -32602, -32042: -32603},
     # -32042 is retired; -32002 keeps its meaning only because older servers still send it.
     classes={code: kind for code, kind in R2025_11_25.classes.items() if code not in (-32042, -32001)}

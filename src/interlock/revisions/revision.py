@@ -37,8 +37,10 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Types of content blocks; others are rewritten as text on the way out."""
     codes: Mapping[type[Refused], int]
     """Error codes that differ from the newest revision's."""
-    retired: Mapping[int, int]
+    retired: Mapping[int, int] = {}
     """Codes this revision must not use → what stands for them."""
+    reserved: range = range(0)
+    """Codes that nobody may give a meaning of his own; an author's is told as an internal error."""
     classes: Mapping[int, type[Refused]]
     """What a code of a peer means here."""
     deprecated: frozenset[str] = frozenset()
@@ -80,7 +82,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def code_of(self, error: Refused) -> int:
         """The code under which this revision knows an error."""
         code = self.codes.get(type(error), error.code)
-        return self.retired.get(code, code)
+        code = self.retired.get(code, code)
+        return -32603 if code in self.reserved and code not in self.classes else code
 
     def refusal(self, code: int, message: str, data: Any = None) -> Refused:
         """A peer's error object as an exception, by this revision's meaning of the code."""

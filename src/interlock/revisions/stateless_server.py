@@ -68,19 +68,20 @@ class StatelessServer:
         """The checks every request must pass, in the order of modern.md §4: envelope, version, method."""
         if meta.version is UNSET or meta.capabilities is UNSET:
             raise InvalidParams(f"params._meta must hold {CLIENT_CAPABILITIES} beside the protocol version")
+        revision = self.revision_of(meta.version)
         if meta.log_level is not UNSET and meta.log_level not in LOG_LEVELS:
             raise InvalidParams(f"{meta.log_level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
-        revision = self._rows.get(meta.version)
-        if revision is None:
-            raise self.unsupported(meta.version)
         if method not in revision.requests and method in OFFICIAL_METHODS:
             raise MethodNotFound(f"{method} does not exist in this revision")
         return revision
 
-    def unsupported(self, requested: str) -> UnsupportedVersion:
-        """-32022; revisions of the handshake era are listed too, they just cannot be spoken per request."""
-        told = f"Unsupported protocol version: supported are {', '.join(self._supported)}"
-        return UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
+    def revision_of(self, requested: str) -> Revision:
+        """-32022 for others; revisions of the handshake era are listed too, they just cannot be spoken per request."""
+        revision = self._rows.get(requested)
+        if revision is None:
+            told = f"Unsupported protocol version: supported are {', '.join(self._supported)}"
+            raise UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
+        return revision
 
 
 def _tell_end(outlet: Outlet, id: Id) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -13,6 +13,20 @@ from ..wire.exchange import Exchange, Peer
 from ..wire.types.common import LOG_LEVELS
 
 __all__ = ["Context", "BlockingContext"]
+
+if TYPE_CHECKING:
+    from typing_extensions import deprecated
+else:
+
+    def deprecated(reason):
+        """PEP 702's mark, which editors show; `warnings.deprecated` exists only from Python 3.13 on."""
+
+        def mark(function):
+            function.__deprecated__ = reason
+            return function
+
+        return mark
+
 
 _RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
@@ -44,6 +58,7 @@ class Context:
         """Tell how far the work is, if the caller wants to know. Values must increase."""
         return self._progress(progress, total, message)
 
+    @deprecated("logging over MCP is deprecated since 2026-07-28: log to stderr or to a telemetry system")
     def log(self, level: str, data: Any, logger: str | None = None) -> Any:
         """Send a log message to the client, if it listens at this level. `data` is any JSON value."""
         return self._log(level, data, logger)

@@ -43,6 +43,9 @@ TRACE_KEYS = ("traceparent", "tracestate", "baggage")  # bare, as W3C names them
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_TRACEPARENT = re.compile(
+    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<rest>-.*)?"
+)
 _RESERVED = frozenset({"modelcontextprotocol", "mcp"})
 _BARE_RESERVED = frozenset({"progressToken", *TRACE_KEYS})
 
@@ -63,11 +66,22 @@ class RequestMeta(msgspec.Struct, kw_only=True):
         """The trace context to pass on, as it came."""
         if self is NO_META:
             return {}
-        found = {key: getattr(self, key) for key in TRACE_KEYS}
-        return {key: value for key, value in found.items() if isinstance(value, str)}
+        found = {key: value for key in TRACE_KEYS if isinstance(value := getattr(self, key), str)}
+        if not _is_traceparent(found.get("traceparent", "")):
+            # A trace that is not well-formed is no trace, and its state goes with it (W3C Trace Context §3.2).
+            found.pop("traceparent", None)
+            found.pop("tracestate", None)
+        return found
 
 
 NO_META = RequestMeta()
+
+
+def _is_traceparent(value: str) -> bool:
+    match = _TRACEPARENT.fullmatch(value)
+    if match is None or match["version"] == "ff" or (match["version"] == "00" and match["rest"]):
+        return False
+    return set(match["trace"]) != {"0"} and set(match["parent"]) != {"0"}
 
 
 def is_valid_key(key: str) -> bool:

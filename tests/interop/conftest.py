@@ -1,0 +1,49 @@
+"""What the interop tests share: the interpreters of their peers, and connections to their servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock import Client
+from interlock.revisions.probing import Verdicts
+from interop.environments import PINS, RegistryUnreachable, python_of, unavailable
+
+PEERS = Path(__file__).parent / "peers"
+
+
+@pytest.fixture(scope="session")
+def peer_python() -> Callable[[str], str]:
+    """The interpreter of a peer's environment, by the peer's name; each is looked at once per run."""
+    found: dict[str, str | RegistryUnreachable] = {}
+
+    def python(name: str) -> str:
+        if name not in found:
+            try:
+                found[name] = python_of(name, PINS[name])
+            except RegistryUnreachable as reason:
+                found[name] = reason
+        outcome = found[name]
+        return unavailable(outcome) if isinstance(outcome, RegistryUnreachable) else outcome
+
+    return python
+
+
+@pytest.fixture
+def peer() -> str:
+    """Whose server it is, where a test does not say: the only one that speaks every revision."""
+    return "mcp2"
+
+
+@pytest.fixture
+def dial(peer: str, peer_python: Callable[[str], str]) -> Any:
+    """Connect to the server of the peer. No verdict is remembered: every client finds out for itself."""
+    command = [peer_python(peer), str(PEERS / f"{peer}_server.py")]
+
+    def connect(revision: str | None, **options: Any) -> Client:
+        return Client(command, revision=revision, verdicts=Verdicts(), **options)
+
+    return connect

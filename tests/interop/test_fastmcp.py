@@ -1,0 +1,101 @@
+"""FastMCP, which stands on the official SDK 2.x, as a server and as a client: the daily things in both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock import Client, Refused
+from interlock.revisions.probing import Verdicts
+from interlock.wire.types.content import ImageContent, TextContent
+from support.wire_peer import HANDSHAKE, MODERN
+
+HERE = Path(__file__).parent
+SERVER = HERE.parent / "support" / "servers" / "basic.py"
+BOTH = (HANDSHAKE[-1], MODERN[-1])
+
+
+async def visit_tools(client: Client) -> None:
+    assert (await client.call_tool("echo", {"text": "hé"})).text == "hé"
+    weather = await client.call_tool("weather", {"city": "Oslo"})
+    assert weather.structured == {"city": "Oslo", "degrees": 21.5}
+    assert (await client.call_tool("picture")).content == [ImageContent(data="iVBORw==", mime_type="image/png")]
+    failed = await client.call_tool("fail")
+    assert (failed.is_error, failed.text) == (True, "out of paper")
+    told = []
+    await client.call_tool("steps", {"count": 2}, on_progress=lambda *step: told.append(step))
+    assert told == [(1, 2, "step 1"), (2, 2, "step 2")]
+
+
+async def visit_the_rest(client: Client) -> None:
+    assert "slow" in {tool.name for tool in await client.list_tools()}
+    [note] = await client.read_resource("note://by/ada")
+    assert note.text == "the note of ada"
+    with pytest.raises(Refused) as missing:
+        await client.read_resource("note://none")
+    assert missing.value.data == {"uri": "note://none"}
+    [message] = (await client.get_prompt("greet", {"name": "Ada"})).messages
+    assert message.content == TextContent(text="Greet Ada, who is fine.")
+
+
+async def visit_and_give_up(client: Client) -> None:
+    running = asyncio.Event()
+    call = client.call_tool("slow", {"name": "a"}, on_progress=lambda *_: running.set())
+    task = asyncio.create_task(call)
+    async with asyncio.timeout(20):
+        await running.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (await client.call_tool("was_stopped", {"name": "a"}, timeout=20)).text == "stopped"
+
+
+@pytest.fixture
+def server_command(peer_python):
+    return [peer_python("fastmcp"), str(HERE / "peers" / "fastmcp_server.py")]
+
+
+@pytest.mark.parametrize("revision", BOTH)
+async def test_our_client(server_command, revision):
+    wanted = None if revision in MODERN else revision  # the newest one is found without being named
+
+    def elicit(params):
+        return {"action": "accept", "content": {"seat": "4A"}}
+
+    async with Client(server_command, revision=wanted, verdicts=Verdicts(), elicit=elicit) as client:
+        assert client.revision == revision
+        assert (client.server_info.name, client.server_info.version) == ("peer", "4.3")
+        for visit in (visit_tools, visit_the_rest, visit_and_give_up):
+            await visit(client)
+        asked = await client.call_tool("ask_seat")
+        # FastMCP itself cannot ask in the stateless era.
+        assert asked.is_error if revision in MODERN else asked.text == "accept 4A"
+
+
+@pytest.mark.parametrize(("mode", "revision"), [("legacy", HANDSHAKE[-1]), ("auto", MODERN[-1])])
+def test_our_server(peer_python, tmp_path, mode, revision):
+    script = str(HERE / "peers" / "fastmcp_client.py")
+    command = [peer_python("fastmcp"), script, mode, str(tmp_path / "status"), sys.executable, str(SERVER)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    saw = json.loads(done.stdout)
+    assert saw["revision"] == revision
+    assert "blocks" in {tool["name"] for tool in saw["tools"]}
+    assert [each["uri"] for each in saw["resources"]] == ["note://one", "note://bytes"]
+    assert saw["read text"][0]["text"] == "the first note"
+    assert saw["read nothing"]["error"]["code"] == (-32602 if revision in MODERN else -32002)
+    assert saw["greet"]["messages"][0]["content"]["text"] == "Greet Ada, who is fine."
+    assert saw["record"]["structuredContent"] == {"answer": 42}
+    kinds = [block["type"] for block in saw["blocks"]["content"]]
+    assert kinds == ["text", "image", "audio", "resource", "resource_link"]
+    assert saw["fail tool"]["content"] == [{"type": "text", "text": "out of paper"}]
+    assert saw["progress of steps"] == [[step, 3, f"step {step}"] for step in (1, 2, 3)]
+    assert ["error", {"said": "error"}] in saw["logs"]
+    assert saw["stopped by cancelling"]["content"] == [{"type": "text", "text": "True"}]
+    assert saw["asked"] == ([] if revision in MODERN else ["Who?"])
+    assert saw["exit status"] == "0"
