@@ -147,6 +147,13 @@ class Calls:
         call.settle(frame)
         return True
 
+    def spoil(self, id: int | str, error: InterlockError) -> bool:
+        """Fail the call of that id: what came for it is no answer. False: nobody waits for it."""
+        call = self.waiting.pop(id, None)
+        if call is not None:
+            call.settle(error)
+        return call is not None
+
     def progressed(self, token: int | str | None, frame: Frame) -> None:
         """Progress for one of our active tokens; others are ignored."""
         call = self.waiting.get(token) if token is not None else None

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from ..wire.errors import (
     BadFrame,
+    BadResult,
     ConnectionClosed,
     ConnectionEnded,
     ConnectionLost,
@@ -179,9 +180,13 @@ class Duplex:
 
     def oversized(self, beginning: bytes, size: int) -> None:
         told = f"A message of {size} bytes is over the limit of {self._limits.message_bytes}"
-        self._refuse_junk(beginning, BadFrame(InvalidRequest(told), id_of_beginning(beginning)))
+        id = id_of_beginning(beginning)
+        answers = id if b'"method"' not in beginning else None
+        self._refuse_junk(beginning, BadFrame(InvalidRequest(told), id, answers=answers))
 
     def _refuse_junk(self, line: bytes, bad: BadFrame) -> None:
+        if bad.answers is not None and self._calls.spoil(bad.answers, BadResult(f"a broken response: {bad}")):
+            return
         answer = self._side.junk(line, bad)
         if answer is not None:
             self._reply(answer)

@@ -107,11 +107,14 @@ class RemoteError(InterlockError):
 
 
 class BadFrame(RemoteError):
-    """Bytes that are no JSON-RPC message; `refusal` is what a server answers, `id` what could be read."""
+    """Bytes that are no JSON-RPC message: what a server answers, the id that could be read, and, when it was
+    meant as a response, the call it `answers`."""
 
-    def __init__(self, refusal: Refused | None, id: int | str | None = None) -> None:
+    def __init__(
+        self, refusal: Refused | None, id: int | str | None = None, *, answers: int | str | None = None
+    ) -> None:
         super().__init__(str(refusal) if refusal else "malformed notification or response")
-        self.refusal, self.id = refusal, id
+        self.refusal, self.id, self.answers = refusal, id, answers
 
 
 class BadResult(RemoteError):

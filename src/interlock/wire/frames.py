@@ -83,7 +83,9 @@ def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
         and data.count(b"{") + data.count(b"[") > limits.depth
         and _too_deep(data, limits.depth)
     ):
-        raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), _usable_id(frame.id))
+        id = _usable_id(frame.id)
+        answers = id if frame.method is UNSET else None
+        raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), id, answers=answers)
     if frame.id is not UNSET:
         _check_id(frame, limits)
     elif frame.method is UNSET and frame.error is UNSET:
@@ -120,14 +122,14 @@ def diagnose(data: bytes, error: Exception) -> BadFrame:
     """Why `data` is no frame, and the id to answer with. Malformed notifications get no answer (BASE-14)."""
     members = _read_again(data)
     id = _usable_id(members.get("id"))
+    is_response = "method" not in members and ("result" in members or "error" in members)
     if "id" not in members and isinstance(members.get("method"), str):
         return BadFrame(None)
-    if not isinstance(error, msgspec.ValidationError):
-        return BadFrame(ParseError("Not valid JSON"), id)
-    if "method" not in members and ("result" in members or "error" in members):
-        return BadFrame(None)
-    if not members and not _is_json(data):
-        return BadFrame(ParseError("Not valid JSON"))  # msgspec stops at the first wrong kind of value
+    if not isinstance(error, msgspec.ValidationError) or not (members or _is_json(data)):
+        # msgspec stops at the first value of the wrong kind: whether it is JSON at all is looked at here
+        return BadFrame(ParseError("Not valid JSON"), id, answers=id if is_response else None)
+    if is_response:
+        return BadFrame(None, answers=id)
     return BadFrame(InvalidRequest(f"Not a JSON-RPC 2.0 message: {_without_types(error)}"), id)
 
 
@@ -160,7 +162,7 @@ def _check_id(frame: Frame, limits: Limits) -> None:
     elif len(cast(str, id)) > limits.id_bytes:
         raise BadFrame(InvalidRequest(f"The id is longer than {limits.id_bytes} characters"))
     if frame.method is UNSET and frame.result is UNSET and frame.error is UNSET:
-        raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id))
+        raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id), answers=_usable_id(id))
 
 
 def _fits(id: int) -> bool:
