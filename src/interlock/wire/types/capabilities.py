@@ -23,14 +23,15 @@ class ClientCapabilities(Noun):
     def can(self, path: str) -> bool:
         """Is `elicitation`, `elicitation.url`, `sampling.tools`, `extensions.<id>` … declared?"""
         head, _, rest = path.partition(".")
-        found: Any = getattr(self, head, UNSET)
+        found: Any = getattr(self, head) if head in self.__struct_fields__ else UNSET
         if found is UNSET:
             return False
         if not rest:
             return True
         if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
             return "form" in found or "url" not in found
-        return isinstance(cast(Flags, found).get(rest), dict)
+        value = cast(Flags, found).get(rest)
+        return value is True if rest == "listChanged" else isinstance(value, dict)
 
 
 class ListChanges(Noun):
@@ -53,7 +54,7 @@ class ServerCapabilities(Noun):
     def can(self, path: str) -> bool:
         """Is `tools`, `resources.subscribe`, `tools.listChanged` … declared?"""
         head, _, rest = path.partition(".")
-        found: Any = getattr(self, head, UNSET)
+        found: Any = getattr(self, head) if head in self.__struct_fields__ else UNSET
         if found is UNSET or not rest:
             return found is not UNSET
         return getattr(found, {"listChanged": "list_changed"}.get(rest, rest), False) is True
