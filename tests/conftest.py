@@ -60,6 +60,6 @@ def no_threads_left() -> Any:
     left = [
         thread.name
         for thread in threading.enumerate()
-        if thread not in before and not thread.name.startswith(("interlock-handler", "asyncio_"))
+        if thread not in before and not thread.name.startswith(("interlock-handler", "asyncio_", "asyncio-waitpid-"))
     ]
     assert not left, f"threads left behind: {left}"

@@ -225,7 +225,7 @@ Script = Callable[[WirePeer], Awaitable[None]]
 
 @asynccontextmanager
 async def client_under_test(
-    carrier: str, revision: str, script: Script, *, check: bool = True, **options: Any
+    carrier: str, revision: str, script: Script, /, *, check: bool = True, **options: Any
 ) -> AsyncIterator[tuple[Client, WirePeer]]:
     """A real Client of ours, not yet opened, whose server is `script`, run in this process.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Raw
 
-from ..wire.errors import InternalError, Refused
+from ..wire.errors import InternalError, Refused, UrlElicitationRequired
 from ..wire.exchange import Handler, Lasting, Result
 from ..wire.frames import Id, encode, encode_error, encode_result
 from .revision import Era, Revision
@@ -29,6 +29,8 @@ async def answer(handler: Handler, exchange: Served, id: Id) -> bytes:
         if exchange.reported_progress:
             await exchange.finish()
         return _encode_answer(revision, exchange.method, id, result)
+    except UrlElicitationRequired as required:
+        return _require_url(exchange, id, required)
     except Refused as refused:
         return refuse(revision, id, refused)
     except asyncio.CancelledError:
@@ -52,6 +54,18 @@ def refuse(revision: Revision, id: Id | None, refused: Refused) -> bytes:
         return encode_error(id, refused)
     except (TypeError, ValueError, OverflowError):
         return encode_error(id, Refused(refused.message, code=code))  # data that is no JSON helps nobody
+
+
+def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired) -> bytes:
+    """-32042 only to a client that can follow it; others read the reason (handshake.md §14, §15.4)."""
+    data = required.data
+    complete = isinstance(data, dict) and isinstance(cast("dict[str, Any]", data).get("elicitations"), list)
+    if complete and exchange.peer.can("elicitation.url"):
+        return refuse(exchange.revision, id, required)
+    if exchange.method == "tools/call":
+        result = {"content": [{"type": "text", "text": required.message}], "isError": True}
+        return _encode_answer(exchange.revision, exchange.method, id, result)
+    return refuse(exchange.revision, id, InternalError(required.message))
 
 
 def _encode_answer(revision: Revision, method: str, id: Id, result: Result) -> bytes:

@@ -16,10 +16,12 @@ from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
 from .revision import Revision
 from .served import Served
+from .shaping import shape_noun
 
 __all__ = ["check_can_ask", "call_back", "result_of", "QUESTION_PATIENCE"]
 
 QUESTION_PATIENCE = Patience(idle=None, total=3600.0)  # a person may think; a peer that is gone ends the wait at once
+_NOUN = {"elicitation/create": "ElicitParams"}
 _members = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -43,7 +45,8 @@ async def call_back(exchange: Served, question: Question) -> Result:
     """Ask on the request's own stream and wait, in the run's own task: when the run ends, so does the question."""
     check_can_ask(exchange.revision, exchange.peer, question)
     trace = exchange.meta.trace()
-    frame = await exchange.outlet.call(question.method, question.params, trace, patience=QUESTION_PATIENCE)
+    params = shape_noun(exchange.revision, _NOUN.get(question.method, ""), question.params)
+    frame = await exchange.outlet.call(question.method, params, trace, patience=QUESTION_PATIENCE)
     return result_of(frame, question.method, exchange.revision)
 
 

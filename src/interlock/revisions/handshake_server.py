@@ -159,6 +159,8 @@ class HandshakeServer:
             known = {name: value for name, value in declared.items() if name in revision.server_capabilities}
             info = plain(found.get("_meta", {})).get(SERVER_INFO, {"name": "unknown", "version": "0"})
             self._capabilities = msgspec.convert(known, ServerCapabilities)
+            if "logging" not in known:
+                peer.log_level = None  # what was not declared is not used, whatever is added later
             self._peer, self._revision = peer, revision
             result: Result = {
                 "protocolVersion": revision.name,

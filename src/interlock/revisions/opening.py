@@ -24,10 +24,10 @@ from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.lifecycle import EmptyParams
 from .answering import refuse
 from .handshake_server import HandshakeServer
-from .revision import Revision
-from .shaping import plain
+from .revision import Era, Revision
+from .shaping import plain, shape_noun
 from .stateless_server import StatelessServer
-from .table import NEWEST, OFFICIAL_METHODS
+from .table import NEWEST, OFFICIAL_METHODS, REVISIONS
 
 __all__ = ["ServerSide"]
 
@@ -133,6 +133,8 @@ class ServerSide:
             revision = self._stateless.revision_of(version)
             self._stateless.admit(method, AUTHOR_METHOD.decoder.decode(raw).meta)
         if revision is None:
+            if method == "initialize":
+                return NEWEST
             raise self.handshake.not_open()
         if method in OFFICIAL_METHODS and not (method in revision.requests and await self._offers(method)):
             raise MethodNotFound(f"This server does not offer {method}")
@@ -182,11 +184,27 @@ class ServerSide:
 
 
 def _without_envelope(frame: Frame, raw: Raw) -> Any:
-    """The params of a handshake request, whatever stands at `_meta` keys its revision does not know (META-01)."""
+    """The params of a handshake request, whatever stands where its revision knows nothing (META-01, SCH-23, CAP-08)."""
     members = _members.decode(raw)
+    if frame.method == "initialize":
+        members = _introduction(members)
     meta = {key: value for key, value in _members.decode(members.get("_meta", _NOTHING)).items() if key in _OLD_KEYS}
     row = METHODS.get(cast(str, frame.method), AUTHOR_METHOD)
     try:
         return row.decoder.decode(encode({**members, "_meta": meta}))
     except msgspec.ValidationError:
         return None
+
+
+def _introduction(members: dict[str, Raw]) -> dict[str, Any]:
+    """What an `initialize` says in the words of the revision it asks for."""
+    asked = msgspec.json.decode(members.get("protocolVersion", Raw(b"null")))
+    revision = REVISIONS.get(asked) if isinstance(asked, str) else None
+    if revision is None or revision.era is not Era.HANDSHAKE:
+        return members
+    capabilities = _members.decode(members.get("capabilities", _NOTHING))
+    return {
+        **members,
+        "clientInfo": shape_noun(revision, "Implementation", members.get("clientInfo", _NOTHING)),
+        "capabilities": {key: value for key, value in capabilities.items() if key in revision.client_capabilities},
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from ..wire.exchange import Params
@@ -10,6 +11,11 @@ __all__ = ["ProgressMeter"]
 
 _BURST = 64.0
 _PER_SECOND = 32.0
+
+
+def _is_number(value: Any) -> bool:
+    """A number that JSON can say: neither NaN nor an infinity."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 class ProgressMeter:
@@ -29,9 +35,11 @@ class ProgressMeter:
 
     def admit(self, params: Params, now: float) -> dict[str, Any] | None:
         """The params to send now, or None when there is nothing to send."""
-        value = params.get("progress")
-        if not isinstance(value, int | float) or not value > self._last:  # PROG-04; also refuses NaN
+        value: Any = params.get("progress")
+        if not _is_number(value) or not value > self._last:  # PROG-04
             return None
+        if "total" in params and not _is_number(params["total"]):
+            params = {key: item for key, item in params.items() if key != "total"}
         self._last = value
         self._tokens = min(_BURST, self._tokens + (now - self._at) * _PER_SECOND)
         self._at = now

@@ -45,6 +45,7 @@ _ADDED_IN_2025_06_18 = (
     "PromptRef.title",
 )
 _ADDED_IN_2025_11_25 = (
+    "ElicitParams.mode",
     "Tool.icons",
     "Resource.icons",
     "ResourceTemplate.icons",

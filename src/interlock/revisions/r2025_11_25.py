@@ -18,6 +18,7 @@ R2025_11_25 = R2025_06_18.evolve(
     retired={},
     means={-32042: UrlElicitationRequired},
     reveal=[
+        "ElicitParams.mode",
         "Tool.icons",
         "Resource.icons",
         "ResourceTemplate.icons",

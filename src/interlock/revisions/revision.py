@@ -45,6 +45,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a code of a peer means here."""
     deprecated: frozenset[str] = frozenset()
     """Methods of features that still work and should not be built upon any more."""
+    any_output: bool = False
+    """May structured output be any JSON value, not only an object?"""
     batches: bool = False
 
     def evolve(

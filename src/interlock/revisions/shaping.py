@@ -15,6 +15,7 @@ import msgspec
 from ..wire.exchange import Result
 from ..wire.frames import encode
 from ..wire.meta import SERVER_INFO
+from ..wire.methods import METHODS
 from .revision import Revision
 
 __all__ = ["shape_result", "shape_noun", "plain"]
@@ -51,8 +52,12 @@ _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
     """`result` in the words of `revision`; a fresh dict where anything differs."""
+    if method not in METHODS:
+        return result  # an author's own: nobody else knows what its members mean
     if "Result.resultType" in revision.unknown:
         result = _without_newest_members(result)
+    if not revision.any_output:
+        result = _with_objects_only(result)
     walk = _walk(revision, RESULT_NOUN.get(method, ""))
     return walk(result) if walk else result
 
@@ -66,6 +71,33 @@ def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
 def plain(value: Any) -> Any:
     """Raw bytes and nouns, at any depth, as dicts, lists and scalars."""
     return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode(value))
+
+
+def _with_objects_only(result: Result) -> Result:
+    """Structured output and its schema are objects before 2026-07-28; the text twin says the rest."""
+    if "structuredContent" in result and not _is_object(result["structuredContent"]):
+        result = {member: value for member, value in result.items() if member != "structuredContent"}
+    if "tools" in result and any(not _has_object_output(tool) for tool in result["tools"]):
+        result = {**result, "tools": [_without_output_schema(tool) for tool in result["tools"]]}
+    return result
+
+
+def _without_output_schema(tool: Any) -> Any:
+    if _has_object_output(tool):
+        return tool
+    return {member: value for member, value in plain(tool).items() if member != "outputSchema"}
+
+
+def _is_object(value: Any) -> bool:
+    if isinstance(value, msgspec.Raw):
+        return bytes(value).lstrip()[:1] == b"{"
+    return isinstance(value, dict | msgspec.Struct)
+
+
+def _has_object_output(tool: Any) -> bool:
+    members = cast("dict[str, Any]", tool)
+    schema = members.get("outputSchema") if isinstance(tool, dict) else getattr(tool, "output_schema", None)
+    return not isinstance(schema, dict) or cast("dict[str, Any]", schema).get("type") == "object"
 
 
 def _without_newest_members(result: Result) -> Result:

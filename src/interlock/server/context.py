@@ -100,4 +100,17 @@ class BlockingContext(Context):
         self._wait(self._log(level, data, logger))
 
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Wait for it on the loop. A thread that outlives its request or its loop has nobody left to speak to."""
+        if not self.exchange.live or self._loop.is_closed():
+            work.close()
+            return
+        try:
+            waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            return
+        while not self._loop.is_closed() and not waiting.done():
+            try:
+                waiting.result(timeout=1.0)
+            except TimeoutError:
+                continue

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from ..wire.errors import InvalidParams
 from ..wire.exchange import Exchange, Result
 from ..wire.frames import encode
-from ..wire.types.content import CONTENT_TYPES
+from ..wire.types.content import CONTENT_TYPES, TextContent
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
 from .calling import caller_of
 from .context import Context
@@ -70,4 +70,7 @@ def _message(value: Any) -> Any:
         return {"role": "user", "content": {"type": "text", "text": value}}
     if isinstance(value, CONTENT_TYPES):
         return {"role": "user", "content": value}
-    return msgspec.convert(value, PromptMessage) if isinstance(value, dict) else value
+    message = msgspec.convert(value, PromptMessage)
+    if isinstance(message.content, str):
+        message.content = TextContent(text=message.content)
+    return message

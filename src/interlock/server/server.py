@@ -209,6 +209,7 @@ class Server:
     def _own(self, name: str) -> Callable[[F], F]:
         def register(function: F) -> F:
             signature = read_signature(function, Context)
+            self._speaks = self._speaks or signature.context is not None
             call = caller_of(function, signature, self._threads)
 
             async def handle(exchange: Exchange) -> Result:

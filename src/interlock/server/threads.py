@@ -26,7 +26,9 @@ class _Job:
         self.future: asyncio.Future[Any] = loop.create_future()
 
     def run(self) -> None:
-        """In the thread: work, then hand the outcome to the loop."""
+        """In the thread: work, then hand the outcome to the loop. What was cancelled while it waited never starts."""
+        if self.future.cancelled():
+            return
         try:
             settle, outcome = self._give, self.context.run(self.call)
         except BaseException as error:

@@ -168,6 +168,9 @@ class Duplex:
     def received(self, message: bytes) -> None:
         """One message of the peer. Never raises: bad bytes get their answer and the next message is read."""
         self.heard += 1
+        if len(message) > self._limits.message_bytes:  # of a channel that does not look itself
+            self.oversized(message[:1024], len(message))
+            return
         try:
             frame = read_frame(message, self._limits)
         except BadFrame as bad:
@@ -209,12 +212,12 @@ class Duplex:
         except BadFrame as bad:
             self._refuse_junk(message, bad)
             return
-        batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply)
+        batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply, self._limits.message_bytes)
         for frame in frames:
             if isinstance(frame, BadFrame):
                 if frame.refusal is not None:
                     batch.add(encode_error(frame.id, frame.refusal))
-            elif frame.method == "initialize":  # 2025-03-26 basic/lifecycle#initialization
+            elif frame.method == "initialize" and frame.id is not UNSET:  # 2025-03-26 basic/lifecycle#initialization
                 batch.add(encode_error(_id_of(frame), InvalidRequest("initialize must not stand in a batch")))
             else:
                 self._receive(frame, batch.add)
@@ -223,15 +226,18 @@ class Duplex:
         if id in self._runs:
             reply(encode_error(id, InvalidRequest("A request with this id is still running")))
             return
-        if len(self._runs) >= self._limits.in_flight:
-            told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
-            reply(encode_error(id, InternalError(told)))
-            return
         work = self._side.request(frame)
         if work is None or isinstance(work, bytes):
             reply(work)
             return
-        self._runs.start(id, work, reply)
+        # `initialize` is never refused or cancelled (basic/utilities/cancellation): others wait for its end.
+        opening = frame.method == "initialize"
+        if len(self._runs) >= self._limits.in_flight and not opening:
+            work[0].close()
+            told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
+            reply(encode_error(id, InternalError(told)))
+            return
+        self._runs.start(id, work, reply, cancellable=not opening)
 
     def _reply(self, answer: bytes | None) -> None:
         if answer is None or self._end is not None:
@@ -287,8 +293,9 @@ class Duplex:
 class _Batch:
     """Collects the answers of one array; sends them as one array when the last is there (JSON-RPC 2.0 §6)."""
 
-    def __init__(self, expected: int, send: Callable[[bytes | None], None]) -> None:
+    def __init__(self, expected: int, send: Callable[[bytes | None], None], limit: int) -> None:
         self._missing = expected
+        self._limit = limit
         self._answers: list[bytes] = []
         self._send = send
 
@@ -297,7 +304,15 @@ class _Batch:
         if answer is not None:
             self._answers.append(answer)
         if self._missing == 0 and self._answers:
+            self._send_all()
+
+    def _send_all(self) -> None:
+        size = sum(map(len, self._answers)) + len(self._answers) + 1
+        if size <= self._limit:
             self._send(b"[" + b",".join(self._answers) + b"]")
+            return
+        for answer in self._answers:  # too much for one message: better apart than not at all
+            self._send(answer)
 
 
 def _wants_answer(frame: Frame | BadFrame) -> bool:

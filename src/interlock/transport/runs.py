@@ -19,10 +19,10 @@ __all__ = ["Runs"]
 
 
 class Run:
-    __slots__ = ("cancelled", "exchange", "id", "reply", "task", "work")
+    __slots__ = ("cancellable", "cancelled", "exchange", "id", "reply", "task", "work")
 
-    def __init__(self, id: Id, work: Work, reply: Callable[[bytes | None], None]) -> None:
-        self.id, self.reply = id, reply
+    def __init__(self, id: Id, work: Work, reply: Callable[[bytes | None], None], cancellable: bool) -> None:
+        self.id, self.reply, self.cancellable = id, reply, cancellable
         self.work, self.exchange = work
         self.task: asyncio.Task[None] | None = None
         self.cancelled = False
@@ -44,9 +44,9 @@ class Runs:
     def __contains__(self, id: Id) -> bool:
         return id in self._by_id
 
-    def start(self, id: Id, work: Work, reply: Callable[[bytes | None], None]) -> None:
+    def start(self, id: Id, work: Work, reply: Callable[[bytes | None], None], *, cancellable: bool = True) -> None:
         """Begin `work` in the next turn of the loop; `reply` gets its answer, or None when it was cancelled."""
-        run = self._by_id[id] = Run(id, work, reply)
+        run = self._by_id[id] = Run(id, work, reply, cancellable)
         self._ready.append(run)
         if not self._hiring:
             self._hiring = True
@@ -96,20 +96,24 @@ class Runs:
                 return
 
     def cancel(self, id: Id) -> bool:
-        """Stop the run of that id, which is then forgotten. False: there is none."""
-        run = self._by_id.pop(id, None)
-        if run is None:
+        """Stop the run of that id, which is then forgotten. False: there is none, or it must not be stopped."""
+        run = self._by_id.get(id)
+        if run is None or not run.cancellable:
             return False
+        self._stop(run)
+        return True
+
+    def _stop(self, run: Run) -> None:
+        del self._by_id[run.id]
         run.cancelled = True
         if run.exchange is not None:
             run.exchange.live = False
         if run.task is not None:
             run.task.cancel()
-        return True
 
     def cancel_all(self) -> None:
-        for id in list(self._by_id):
-            self.cancel(id)
+        for run in list(self._by_id.values()):
+            self._stop(run)
 
     async def settle(self, seconds: float) -> None:
         """Wait for the runs there are, at most so long."""

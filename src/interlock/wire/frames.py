@@ -85,7 +85,8 @@ def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
     ):
         id = _usable_id(frame.id)
         answers = id if frame.method is UNSET else None
-        raise BadFrame(ParseError(f"Nested deeper than {limits.depth} levels"), id, answers=answers)
+        told = ParseError(f"Nested deeper than {limits.depth} levels")
+        raise BadFrame(told if _wants_answer(frame) else None, id, answers=answers)
     if frame.id is not UNSET:
         _check_id(frame, limits)
     elif frame.method is UNSET and frame.error is UNSET:
@@ -149,20 +150,24 @@ def error_of(frame: Frame, classes: dict[int, type[Refused]]) -> Refused | None:
 
 
 def _check_id(frame: Frame, limits: Limits) -> None:
+    """Only a request is told what is wrong with its id: a response is never answered."""
     id = frame.id
+    wrong: str | None = None
     if id is None:
         # An error whose request could not be read has no id; some peers write null (BASE-12).
-        if frame.method is not UNSET:
-            raise BadFrame(InvalidRequest("The id must not be null"))
-        if frame.error is UNSET:
-            raise BadFrame(None)
-    elif type(id) is int:
-        if not _fits(id):
-            raise BadFrame(InvalidRequest("The id does not fit into 64 bits"), _usable_id(id))
-    elif len(cast(str, id)) > limits.id_bytes:
-        raise BadFrame(InvalidRequest(f"The id is longer than {limits.id_bytes} characters"))
+        wrong = "The id must not be null" if frame.method is not UNSET or frame.error is UNSET else None
+    elif isinstance(id, int):
+        wrong = None if _fits(id) else "The id does not fit into 64 bits"
+    elif isinstance(id, str) and len(id) > limits.id_bytes:
+        wrong = f"The id is longer than {limits.id_bytes} characters"
+    if wrong is not None:
+        raise BadFrame(InvalidRequest(wrong) if frame.method is not UNSET else None, _usable_id(id))
     if frame.method is UNSET and frame.result is UNSET and frame.error is UNSET:
         raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id), answers=_usable_id(id))
+
+
+def _wants_answer(frame: Frame) -> bool:
+    return frame.method is not UNSET and frame.id is not UNSET
 
 
 def _fits(id: int) -> bool:

@@ -29,7 +29,7 @@ class ClientCapabilities(Noun):
         if not rest:
             return True
         if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
-            return "form" in found or "url" not in found
+            return isinstance(found.get("form"), dict) or "url" not in found
         value = cast(Flags, found).get(rest)
         return value is True if rest == "listChanged" else isinstance(value, dict)
 

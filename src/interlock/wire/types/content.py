@@ -50,6 +50,10 @@ class ResourceContents(Noun):
     blob: str | UnsetType = UNSET
     meta: Meta | UnsetType = field(default=UNSET, name="_meta")
 
+    def __post_init__(self) -> None:
+        if (self.text is UNSET) == (self.blob is UNSET):
+            raise ValueError("the contents of a resource are either text or blob")
+
 
 class EmbeddedResource(Noun, tag="resource"):
     resource: ResourceContents

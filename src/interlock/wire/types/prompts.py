@@ -34,6 +34,12 @@ class PromptMessage(Noun):
     role: Role
     content: Any
 
+    def __post_init__(self) -> None:
+        if self.role not in ("user", "assistant"):
+            raise ValueError(f"a message is of the user or the assistant, not of {self.role!r:.40}")
+        if isinstance(self.content, list | tuple):
+            raise ValueError("the content of a prompt's message is one block, not a list")
+
 
 class GetPromptParams(Noun):
     name: str

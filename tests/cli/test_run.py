@@ -1,0 +1,153 @@
+"""cli/run.py: a file, the Server in it, and what is said when there is none."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from interlock.cli.run import _CannotRun, load_server
+
+ONE = "from interlock import Server\nserver = Server('only')\n"
+TWO = "from interlock import Server\nnotes = Server('notes')\ntasks = Server('tasks')\n"
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": ENVELOPE}}
+
+
+@pytest.fixture(autouse=True)
+def imports_are_undone(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("made_for_test"):
+            del sys.modules[name]
+
+
+def file_of(tmp_path, text, name="made_for_test.py"):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def why_not(target):
+    with pytest.raises(_CannotRun) as caught:
+        load_server(target)
+    return str(caught.value)
+
+
+# --- loading ---
+
+
+def test_the_one_server_of_a_file_is_found(tmp_path):
+    assert load_server(file_of(tmp_path, ONE)).info.name == "only"
+
+
+def test_two_names_for_one_server_are_one_server(tmp_path):
+    assert load_server(file_of(tmp_path, ONE + "app = server\n")).info.name == "only"
+
+
+def test_one_of_several_is_chosen_by_name(tmp_path):
+    path = file_of(tmp_path, TWO)
+    assert load_server(f"{path}:notes").info.name == "notes"
+    assert load_server(f"{path}:tasks").info.name == "tasks"
+
+
+def test_several_without_a_name_are_listed(tmp_path):
+    told = why_not(file_of(tmp_path, TWO))
+    assert "2 servers" in told and "FILE:notes" in told and "FILE:tasks" in told
+
+
+def test_none_is_said_with_how_to_make_one(tmp_path):
+    told = why_not(file_of(tmp_path, "x = 1\n"))
+    assert "0 servers" in told and "interlock.Server" in told
+
+
+@pytest.mark.parametrize("name", ["nope", "x"])
+def test_a_name_that_is_no_server_is_said(tmp_path, name):
+    told = why_not(file_of(tmp_path, ONE + "x = 1\n") + f":{name}")
+    assert name in told and "FILE:server" in told
+
+
+@pytest.mark.parametrize("target", ["/nowhere/server.py", "/nowhere/server.py:notes", "nope", ":", ""])
+def test_a_file_that_is_not_there_is_said(target):
+    assert "no file" in why_not(target)
+
+
+def test_a_file_with_a_colon_in_its_name_is_a_file(tmp_path):
+    assert load_server(file_of(tmp_path, ONE, "made_for_test:1.py")).info.name == "only"
+
+
+def test_a_file_that_is_no_python_is_said(tmp_path):
+    assert "no Python file" in why_not(file_of(tmp_path, ONE, "made_for_test.txt"))
+
+
+def test_a_folder_is_no_file(tmp_path):
+    assert str(tmp_path) in why_not(str(tmp_path))
+
+
+def test_a_mistake_in_the_file_is_said_with_its_line(tmp_path):
+    told = why_not(file_of(tmp_path, "a = 1\nb = = 2\n"))
+    assert "line 2" in told
+
+
+def test_what_stands_beside_the_file_can_be_imported(tmp_path):
+    file_of(tmp_path, "NAME = 'beside'\n", "made_for_test_beside.py")
+    text = "import made_for_test_beside\nfrom interlock import Server\nserver = Server(made_for_test_beside.NAME)\n"
+    assert load_server(file_of(tmp_path, text)).info.name == "beside"
+
+
+def test_an_error_of_the_file_itself_is_not_hidden(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        load_server(file_of(tmp_path, "1 / 0\n"))
+
+
+def test_the_main_part_of_a_file_is_not_run(tmp_path):
+    text = ONE + "if __name__ == '__main__':\n    raise SystemExit('served twice')\n"
+    assert load_server(file_of(tmp_path, text)).info.name == "only"
+
+
+# --- running, in a process of its own ---
+
+
+def run(target, *frames):
+    return subprocess.run(
+        [sys.executable, "-m", "interlock", "run", target],
+        input="".join(json.dumps(frame) + "\n" for frame in frames),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_file_is_served(tmp_path):
+    done = run(file_of(tmp_path, ONE), DISCOVER)
+    assert done.returncode == 0
+    [line] = done.stdout.splitlines()
+    assert json.loads(line)["id"] == 1
+
+
+def test_what_the_file_prints_while_it_is_imported_does_not_reach_the_client(tmp_path):
+    text = "import os\nprint('hello')\nos.write(1, b'raw')\nos.system('echo shell')\n" + ONE
+    done = run(file_of(tmp_path, text), DISCOVER)
+    assert len(done.stdout.splitlines()) == 1
+    for noise in ("hello", "raw", "shell"):
+        assert noise in done.stderr
+
+
+def test_what_cannot_be_run_is_code_1_and_one_sentence(tmp_path):
+    done = run(file_of(tmp_path, "x = 1\n"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("interlock run:")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
+    done = run(file_of(tmp_path, "1 / 0\n"))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "ZeroDivisionError" in done.stderr

@@ -1,0 +1,89 @@
+"""client/answers.py: exactly what there is a callback for is declared and answered."""
+
+import pytest
+
+from interlock.client.answers import Answers
+from interlock.wire.errors import LocalError, MethodNotFound
+from interlock.wire.exchange import Question
+
+
+def declined(params):
+    return {"action": "decline"}
+
+
+@pytest.mark.parametrize(
+    ("given", "declared"),
+    [
+        ({}, {}),
+        ({"elicit": declined}, {"elicitation": {}}),
+        ({"sample": declined}, {"sampling": {}}),
+        ({"roots": []}, {"roots": {}}),
+        ({"roots": list}, {"roots": {}}),
+        ({"experimental": {"a": {"b": 1}}}, {"experimental": {"a": {"b": 1}}}),
+        ({"extensions": {"com.example/x": {}}}, {"extensions": {"com.example/x": {}}}),
+        ({"experimental": {}, "extensions": {}}, {}),
+    ],
+)
+def test_what_is_declared(given, declared):
+    assert Answers(**given).capabilities() == declared
+
+
+def test_an_extension_has_a_proper_identifier():
+    with pytest.raises(LocalError, match="extension identifier"):
+        Answers(extensions={"nope": {}}).capabilities()
+
+
+@pytest.mark.parametrize("method", ["elicitation/create", "sampling/createMessage", "roots/list", "tools/call"])
+async def test_what_is_not_offered_does_not_exist(method):
+    with pytest.raises(MethodNotFound, match=method):
+        await Answers().answer(Question(method, {}))
+
+
+@pytest.mark.parametrize(("method", "name"), [("elicitation/create", "elicit"), ("sampling/createMessage", "sample")])
+async def test_a_callback_gets_the_params_and_gives_the_result(method, name):
+    seen = []
+
+    def plain(params):
+        seen.append(params)
+        return {"from": "plain"}
+
+    async def waiting(params):
+        seen.append(params)
+        return {"from": "async"}
+
+    assert await Answers(**{name: plain}).answer(Question(method, {"a": 1})) == {"from": "plain"}
+    assert await Answers(**{name: waiting}).answer(Question(method, {"a": 2})) == {"from": "async"}
+    assert seen == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize("value", [None, "accept", [1], 7])
+async def test_a_callback_that_gives_no_mapping_is_a_mistake_of_its_author(value):
+    with pytest.raises(LocalError, match="mapping"):
+        await Answers(elicit=lambda params: value).answer(Question("elicitation/create", {}))
+
+
+async def later():
+    return ["file:///late"]
+
+
+@pytest.mark.parametrize(
+    ("roots", "told"),
+    [
+        ([], []),
+        (["file:///a"], [{"uri": "file:///a"}]),
+        ([{"uri": "file:///a", "name": "A"}], [{"uri": "file:///a", "name": "A"}]),
+        (("file:///a", {"uri": "file:///b"}), [{"uri": "file:///a"}, {"uri": "file:///b"}]),
+        (lambda: ["file:///now"], [{"uri": "file:///now"}]),
+        (later, [{"uri": "file:///late"}]),
+    ],
+)
+async def test_roots_are_a_list_or_who_knows_it(roots, told):
+    assert await Answers(roots=roots).answer(Question("roots/list", {})) == {"roots": told}
+
+
+async def test_an_error_of_a_callback_is_passed_on():
+    def fails(params):
+        raise ValueError("x")
+
+    with pytest.raises(ValueError, match="x"):
+        await Answers(sample=fails).answer(Question("sampling/createMessage", {}))

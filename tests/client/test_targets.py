@@ -1,0 +1,132 @@
+"""client/targets.py: what a client can be pointed at."""
+
+import functools
+import sys
+
+import pytest
+
+from interlock.client.targets import target_of
+from interlock.server.server import Server
+from interlock.transport.child import ChildChannel, Command
+from interlock.transport.memory import MemoryChannel
+from interlock.wire.errors import LocalError
+from interlock.wire.frames import encode_call
+from interlock.wire.limits import DEFAULT_LIMITS, Limits
+from interlock.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from support.doubles import Channel, Receiver, turns
+
+ENVELOPE = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}}
+
+
+def target(given):
+    return target_of(given, DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize(
+    "given", [[sys.executable, "x.py"], (sys.executable, "x.py"), Command.of([sys.executable, "x.py"])]
+)
+async def test_a_command_is_a_child(given):
+    found = target(given)
+    assert isinstance(found.make(), ChildChannel)
+    assert found.make() is not found.make()
+    assert found.pings
+    assert sys.executable in found.name
+
+
+def test_the_same_command_is_the_same_target():
+    assert target(["a", "b"]).key == target(("a", "b")).key
+    assert target(["a", "b"]).key != target(["a", "c"]).key
+    assert target(Command.of(["a"], cwd="/x")).key != target(["a"]).key
+
+
+@pytest.mark.parametrize("given", ["python server.py", "", 7, None, object()])
+def test_what_is_no_target_is_a_mistake_of_the_caller(given):
+    with pytest.raises(LocalError):
+        target(given)
+
+
+@pytest.mark.parametrize("given", [b"python", ["python", 7], [None]])
+def test_a_command_is_made_of_strings(given):
+    with pytest.raises(LocalError):
+        target(given).make()
+
+
+async def answered(found):
+    channel, heard = found.make(), Receiver()
+    assert isinstance(channel, MemoryChannel)
+    await channel.open(heard)
+    channel.send(encode_call(1, "tools/list", {"_meta": ENVELOPE}))
+    await turns()
+    await channel.close()
+    await turns()
+    return heard.messages
+
+
+async def echo(exchange):
+    return {"tools": []}
+
+
+class Handler:
+    async def __call__(self, exchange):
+        return {"tools": []}
+
+    async def method(self, exchange, option=None):
+        return {"tools": []}
+
+
+async def bound(option, exchange):
+    return {"tools": []}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [Server("s"), echo, Handler(), Handler().method, functools.partial(bound, 1), lambda exchange: echo(exchange)],
+)
+async def test_a_server_or_a_handler_is_served_in_memory(given):
+    if isinstance(given, Server):
+        given.tool(name="t")(lambda: None)
+    found = target(given)
+    assert not found.pings  # both ends live and die together
+    [message] = await answered(found)
+    assert b'"result"' in message
+
+
+async def test_a_channel_is_used_once():
+    channel = Channel()
+    found = target(channel)
+    assert found.make() is channel
+    with pytest.raises(LocalError, match="used already"):
+        found.make()
+
+
+async def test_a_function_that_makes_channels_is_called_each_time():
+    made = []
+
+    def make():
+        made.append(Channel())
+        return made[-1]
+
+    found = target(make)
+    assert found.make() is made[0] and found.make() is made[1]
+
+
+async def test_the_limits_go_with_the_channel():
+    found = target_of(echo, Limits(id_bytes=1))
+    channel, heard = found.make(), Receiver()
+    await channel.open(heard)
+    channel.send(encode_call("too long", "tools/list", {"_meta": ENVELOPE}))
+    await turns()
+    assert b"-32600" in heard.messages[0]
+    await channel.close()
+    await turns()
+
+
+async def test_a_callable_that_cannot_be_looked_into_makes_channels():
+    class Opaque:
+        __signature__ = "nonsense"
+
+        def __call__(self):
+            return channel
+
+    channel = Channel()
+    assert target(Opaque()).make() is channel

@@ -1,0 +1,81 @@
+"""revisions/stateless_client.py: every request says everything, no answer is taken for more than it is."""
+
+import msgspec
+import pytest
+
+from interlock.revisions.client_edge import NotOffered
+from interlock.revisions.identity import Identity
+from interlock.revisions.stateless_client import StatelessClient, envelope
+from interlock.revisions.table import REVISIONS
+from interlock.wire.errors import BadResult, HeaderMismatch
+from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, RequestMeta
+from interlock.wire.types.common import Implementation
+from support.doubles import Link, Spoken, error_frame, result_frame
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+E = REVISIONS["2026-07-28"]
+ME = Identity(
+    Implementation(name="c", version="1", title="T"),
+    {"roots": {}, "sampling": {}, "elicitation": {}, "extensions": {"com.example/x": {}}, "future": {}},
+    Spoken("", {}),
+)
+
+
+def plain(meta):
+    return msgspec.json.decode(msgspec.json.encode(meta))
+
+
+def edge_of(*answers, capabilities=None):
+    link = Link(*answers)
+    return StatelessClient(link, E, ME, {"capabilities": {"tools": {}} if capabilities is None else capabilities}), link
+
+
+def test_the_envelope_says_who_we_are():
+    found = plain(envelope(E, ME))
+    assert set(found) == {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO}
+    assert found[PROTOCOL_VERSION] == "2026-07-28"
+    assert found[CLIENT_INFO] == {"name": "c", "version": "1", "title": "T"}
+    assert found[CLIENT_CAPABILITIES]["extensions"] == {"com.example/x": {}}
+    assert "future" not in found[CLIENT_CAPABILITIES]
+
+
+def test_the_envelope_declares_only_what_can_be_answered():
+    # A server that is told of `roots` may return `input_required`, which has to be answered then.
+    declared = set(plain(envelope(E, ME))[CLIENT_CAPABILITIES])
+    assert not declared & {"roots", "sampling", "elicitation"}
+
+
+async def test_every_call_carries_the_envelope_and_what_its_caller_adds():
+    edge, link = edge_of(result_frame({"resultType": "complete"}), result_frame({"resultType": "complete"}))
+    exchange = Spoken("tools/call", {"name": "a", "_meta": {"com.example/x": 1}}, meta=RequestMeta(traceparent=TRACE))
+    await edge(exchange)
+    await edge(Spoken("tools/list", {}))
+    first, second = (plain(call["meta"]) for call in link.calls)
+    assert first == {**plain(envelope(E, ME)), "traceparent": TRACE, "com.example/x": 1}
+    assert second == plain(envelope(E, ME))
+
+
+@pytest.mark.parametrize("result", [{"resultType": "complete", "a": 1}, {"a": 1}])
+async def test_a_result_without_a_kind_is_complete(result):
+    edge, _ = edge_of(result_frame(result))
+    assert await edge(Spoken("tools/call", {})) == result
+
+
+@pytest.mark.parametrize("kind", ["input_required", "task", "", None, 7, ["complete"]])
+async def test_a_result_of_an_unknown_kind_is_no_answer(kind):
+    edge, _ = edge_of(result_frame({"resultType": kind, "content": []}))
+    with pytest.raises(BadResult, match="tools/call"):
+        await edge(Spoken("tools/call", {}))
+
+
+async def test_an_error_has_the_meaning_of_the_revision():
+    edge, _ = edge_of(error_frame(-32020))
+    with pytest.raises(HeaderMismatch):
+        await edge(Spoken("tools/call", {}))
+
+
+async def test_a_call_that_is_not_offered_is_not_sent():
+    edge, link = edge_of()
+    with pytest.raises(NotOffered):
+        await edge(Spoken("resources/list", {}))
+    assert link.calls == []

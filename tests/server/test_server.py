@@ -1,0 +1,442 @@
+"""server/server.py: a Server is a Handler; what is registered is what is offered."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from interlock.revisions.table import REVISIONS
+from interlock.server.context import Context
+from interlock.server.server import Server
+from interlock.wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
+from interlock.wire.exchange import Exchange
+from interlock.wire.frames import encode
+from interlock.wire.meta import SERVER_INFO
+from interlock.wire.methods import AUTHOR_METHOD, METHODS
+from interlock.wire.types.common import Icon
+from support.doubles import Spoken, turns
+
+
+def plain(value):
+    return msgspec.json.decode(encode(value))
+
+
+async def ask(server, method, **params):
+    raw = msgspec.Raw(encode(params))
+    read = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
+    return plain(await server(Spoken(method, read, raw=raw)))
+
+
+def full(**options):
+    server = Server("s", **options)
+
+    @server.tool
+    async def echo(text: str = "") -> str:
+        return text
+
+    @server.resource("note://one")
+    async def one() -> str:
+        return "first"
+
+    @server.prompt
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    return server
+
+
+# --- what it says about itself ---
+
+
+async def test_a_server_introduces_itself():
+    server = full(version="1", title="T", description="D", website_url="https://example.com", instructions="I")
+    found = await ask(server, "server/discover")
+    assert found["supportedVersions"] == list(reversed(REVISIONS))
+    assert found["instructions"] == "I"
+    assert (found["ttlMs"], found["cacheScope"]) == (60_000, "private")
+    assert found["_meta"][SERVER_INFO] == {
+        "name": "s",
+        "version": "1",
+        "title": "T",
+        "description": "D",
+        "websiteUrl": "https://example.com",
+    }
+
+
+async def test_what_is_not_said_is_left_out():
+    found = await ask(Server("s"), "server/discover")
+    assert "instructions" not in found
+    assert found["capabilities"] == {}
+    assert found["_meta"] == {SERVER_INFO: {"name": "s", "version": "0"}}
+
+
+async def test_icons_go_out():
+    server = Server("s", icons=[Icon(src="https://example.com/i.png")])
+    info = (await ask(server, "server/discover"))["_meta"][SERVER_INFO]
+    assert info["icons"] == [{"src": "https://example.com/i.png"}]
+
+
+async def test_a_server_may_speak_fewer_revisions():
+    server = Server("s", revisions=("2025-06-18",))
+    assert (await ask(server, "server/discover"))["supportedVersions"] == ["2025-06-18"]
+    with pytest.raises(LocalError):
+        Server("s", revisions=("1999-01-01",))
+
+
+async def test_every_result_says_who_answered_unless_that_is_off():
+    for method, params in (
+        ("tools/list", {}),
+        ("tools/call", {"name": "echo"}),
+        ("prompts/get", {"name": "greet", "arguments": {"name": "x"}}),
+    ):
+        assert SERVER_INFO in (await ask(full(), method, **params))["_meta"]
+        assert "_meta" not in await ask(full(identify=False), method, **params)
+
+
+async def test_the_name_of_the_server_joins_what_a_handler_says():
+    server = Server("s")
+
+    @server.method("example/meta")
+    async def meta() -> dict:
+        return {"_meta": {"com.example/x": 1}}
+
+    @server.method("example/other")
+    async def other() -> dict:
+        return {"_meta": {SERVER_INFO: "kept"}}
+
+    assert (await ask(server, "example/meta"))["_meta"] == {
+        "com.example/x": 1,
+        SERVER_INFO: {"name": "s", "version": "0"},
+    }
+    assert (await ask(server, "example/other"))["_meta"] == {SERVER_INFO: "kept"}
+
+
+async def test_the_hints_for_caches_are_configurable():
+    found = await ask(full(cache_seconds=1.5, cache_scope="public"), "tools/list")
+    assert (found["ttlMs"], found["cacheScope"]) == (1500, "public")
+
+
+# --- capabilities ---
+
+
+def test_capabilities_are_derived_from_what_is_registered():
+    listing = {"listChanged": True}
+    assert plain(full().capabilities()) == {
+        "tools": listing,
+        "resources": {"subscribe": True, **listing},
+        "prompts": listing,
+    }
+
+
+def test_logging_is_declared_when_somebody_may_log():
+    server = Server("s")
+
+    @server.tool
+    async def speaks(ctx: Context) -> str:
+        return ""
+
+    assert "logging" in plain(server.capabilities())
+
+
+def test_an_own_method_that_takes_a_context_may_log_too():
+    # What can be sent must be declared (server/utilities/logging#capabilities).
+    server = Server("s")
+
+    @server.method("example/speaks")
+    async def speaks(ctx: Context) -> dict:
+        return {}
+
+    assert "logging" in plain(server.capabilities())
+
+
+def test_experimental_and_extensions_are_declared_as_given():
+    server = Server("s", experimental={"a": {"b": 1}}, extensions={"com.example/x": {}})
+    assert plain(server.capabilities()) == {"experimental": {"a": {"b": 1}}, "extensions": {"com.example/x": {}}}
+    with pytest.raises(LocalError, match="extension identifier"):
+        Server("s", extensions={"nope": {}})
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/list", {}),
+        ("tools/call", {"name": "a"}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("resources/read", {"uri": "a:b"}),
+        ("prompts/list", {}),
+        ("prompts/get", {"name": "a"}),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": ""}}),
+        ("example/unknown", {}),
+        ("ping", {}),
+    ],
+)
+async def test_what_is_not_offered_does_not_exist(method, params):
+    with pytest.raises(MethodNotFound):
+        await ask(Server("s"), method, **params)
+
+
+# --- lists, calls, reads ---
+
+
+async def test_lists_tell_what_there_is():
+    server = full()
+    assert [tool["name"] for tool in (await ask(server, "tools/list"))["tools"]] == ["echo"]
+    assert [each["uri"] for each in (await ask(server, "resources/list"))["resources"]] == ["note://one"]
+    assert (await ask(server, "resources/templates/list"))["resourceTemplates"] == []
+    assert [each["name"] for each in (await ask(server, "prompts/list"))["prompts"]] == ["greet"]
+
+
+async def test_long_lists_come_in_pages():
+    server = Server("s", page_size=2)
+    for number in range(5):
+        server.tool(name=f"t{number}")(lambda: None)
+    first = await ask(server, "tools/list")
+    assert [tool["name"] for tool in first["tools"]] == ["t0", "t1"]
+    second = await ask(server, "tools/list", cursor=first["nextCursor"])
+    assert [tool["name"] for tool in second["tools"]] == ["t2", "t3"]
+    with pytest.raises(InvalidParams, match="cursor"):
+        await ask(server, "tools/list", cursor="never ours")
+
+
+async def test_the_verbs_reach_their_functions():
+    server = full()
+    called = await ask(server, "tools/call", name="echo", arguments={"text": "x"})
+    assert called["content"] == [{"type": "text", "text": "x"}]
+    read = await ask(server, "resources/read", uri="note://one")
+    assert read["contents"] == [{"uri": "note://one", "mimeType": "text/plain", "text": "first"}]
+    assert {"ttlMs", "cacheScope"} <= set(read)
+    got = await ask(server, "prompts/get", name="greet", arguments={"name": "Ada"})
+    assert got["messages"][0]["content"]["text"] == "hello Ada"
+
+
+async def test_what_is_not_there_is_said_by_name():
+    server = full()
+    with pytest.raises(InvalidParams, match="Unknown tool: 'nope'"):
+        await ask(server, "tools/call", name="nope")
+    with pytest.raises(InvalidParams, match="Unknown prompt: 'nope'"):
+        await ask(server, "prompts/get", name="nope")
+    with pytest.raises(ResourceNotFound) as caught:
+        await ask(server, "resources/read", uri="a:nope")
+    assert caught.value.data == {"uri": "a:nope"}
+
+
+# --- registering ---
+
+
+def test_a_name_is_taken_once():
+    server = full()
+    with pytest.raises(LocalError, match="already"):
+        server.tool(name="echo")(lambda: None)
+    with pytest.raises(LocalError, match="already"):
+        server.resource("note://one")(lambda: None)
+    with pytest.raises(LocalError, match="already"):
+        server.prompt(name="greet")(lambda: "")
+
+
+def test_a_decorator_gives_the_function_back():
+    server = Server("s")
+
+    def function() -> str:
+        return "x"
+
+    assert server.tool(function) is function
+    assert server.tool(name="again")(function) is function
+    assert server.prompt(function) is function
+    assert server.prompt(name="again")(function) is function
+    assert server.resource("a:b")(function) is function
+    assert server.method("example/x")(function) is function
+    assert server.notification("notifications/example/x")(function) is function
+
+
+@pytest.mark.parametrize("register", ["tool", "prompt"])
+def test_reserved_meta_keys_are_refused(register):
+    with pytest.raises(LocalError, match="reserved"):
+        getattr(Server("s"), register)(name="x", meta={"io.modelcontextprotocol/x": 1})(lambda: "")
+    with pytest.raises(LocalError, match="reserved"):
+        Server("s").resource("a:b", meta={"io.modelcontextprotocol/x": 1})
+
+
+async def test_what_is_removed_is_gone_and_the_capability_stays():
+    server = full()
+    server.remove_tool("echo")
+    server.remove_resource("note://one")
+    server.remove_prompt("greet")
+    assert (await ask(server, "tools/list"))["tools"] == []
+    assert (await ask(server, "resources/list"))["resources"] == []
+    assert (await ask(server, "prompts/list"))["prompts"] == []
+    assert set(plain(server.capabilities())) == {"tools", "resources", "prompts"}
+    with pytest.raises(InvalidParams):
+        await ask(server, "tools/call", name="echo")
+    with pytest.raises(InvalidParams):
+        await ask(server, "prompts/get", name="greet")
+    for remove, name in ((server.remove_tool, "echo"), (server.remove_resource, "a:b"), (server.remove_prompt, "x")):
+        with pytest.raises(LocalError, match="there is no"):
+            remove(name)
+
+
+# --- methods and notifications of one's own ---
+
+
+async def test_an_own_method_is_answered():
+    server = Server("s")
+
+    @server.method("example/double")
+    async def double(number: int) -> dict:
+        return {"doubled": number * 2}
+
+    @server.method("example/nothing")
+    def nothing() -> None: ...
+
+    assert (await ask(server, "example/double", number=4))["doubled"] == 8
+    assert set(await ask(server, "example/nothing")) == {"_meta"}
+    with pytest.raises(InvalidParams, match="number") as caught:
+        await ask(server, "example/double", number="4")
+    assert "`" not in caught.value.message
+
+
+async def test_an_own_method_without_params_gets_none():
+    server = Server("s")
+
+    @server.method("example/bare")
+    async def bare(a: int = 5) -> dict:
+        return {"a": a}
+
+    found = await server(Exchange("example/bare", None, peer=Spoken("", {}).peer))
+    assert found["a"] == 5
+
+
+@pytest.mark.parametrize("name", ["tools/call", "initialize", "ping", "sampling/createMessage", "notifications/x"])
+def test_names_of_the_protocol_are_taken(name):
+    with pytest.raises(LocalError, match="belongs to MCP"):
+        Server("s").method(name)
+
+
+@pytest.mark.parametrize("name", ["example/x", "notification/x", ""])
+def test_a_notification_is_named_like_one(name):
+    with pytest.raises(LocalError, match="notifications/"):
+        Server("s").notification(name)
+
+
+async def test_a_notification_is_heard():
+    server, heard = Server("s"), []
+
+    @server.notification("notifications/example/ring")
+    async def ring(tone: str) -> None:
+        heard.append(tone)
+
+    await ask(server, "notifications/example/ring", tone="a")
+    assert heard == ["a"]
+
+
+# --- filters ---
+
+
+async def test_a_filter_stands_around_everything_and_the_last_is_outermost():
+    server, order = full(), []
+
+    def filter_of(name):
+        def filter(handler):
+            async def around(exchange):
+                order.append(f"{name} in")
+                result = await handler(exchange)
+                order.append(f"{name} out")
+                return result
+
+            return around
+
+        return filter
+
+    server.use(filter_of("inner"))
+    server.use(filter_of("outer"))
+    await ask(server, "tools/list")
+    assert order == ["outer in", "inner in", "inner out", "outer out"]
+
+
+@pytest.mark.parametrize(("method", "params"), [("tools/call", {"name": "echo"}), ("tools/list", {})])
+async def test_what_a_filter_adds_to_one_result_is_in_no_other(method, params):
+    server, calls = full(), []
+
+    def marks_the_first(handler):
+        async def around(exchange):
+            result = await handler(exchange)
+            if not calls:
+                result["_meta"]["com.example/user"] = "Ada"
+            calls.append(1)
+            return result
+
+        return around
+
+    server.use(marks_the_first)
+    assert "com.example/user" in (await ask(server, method, **params))["_meta"]
+    assert "com.example/user" not in (await ask(server, method, **params))["_meta"]
+    assert "com.example/user" not in (await ask(server, "server/discover"))["_meta"]
+
+
+# --- changes ---
+
+
+async def listening(server, **wanted):
+    exchange = Spoken(
+        "subscriptions/listen",
+        METHODS["subscriptions/listen"].decoder.decode(encode({"notifications": wanted})),
+    )
+    task = asyncio.ensure_future(server(exchange))
+    await turns()
+    return exchange, task
+
+
+async def test_changes_are_told_to_who_listens():
+    server = full()
+    exchange, task = await listening(
+        server, toolsListChanged=True, promptsListChanged=True, resourcesListChanged=True, resourceSubscriptions=["a:b"]
+    )
+    server.tool(name="new")(lambda: None)
+    server.remove_prompt("greet")
+    server.resource("a:new")(lambda: "")
+    server.resource_changed("a:b")
+    await turns()
+    assert [method for method, _ in exchange.told[1:]] == [
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+    ]
+    server.stop_listening()
+    assert SERVER_INFO in (await task)["_meta"]
+
+
+# --- running ---
+
+
+def test_run_serves_the_standard_streams():
+    program = (
+        "from interlock import Server\nserver = Server('s')\n"
+        "@server.tool\nasync def hi() -> str: return 'hi'\n"
+        "server.run()\n"
+    )
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hi", "_meta": envelope}}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(call).encode() + b"\n",
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout)["result"]["content"] == [{"type": "text", "text": "hi"}]
+
+
+def test_a_definition_never_writes_by_itself():
+    # Only a connection can: changes without anybody who listens go nowhere.
+    server = full()
+    server.resource_changed("note://one")
+    assert server.instructions is None
+    assert server.info.title is UNSET

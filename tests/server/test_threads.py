@@ -1,0 +1,148 @@
+"""server/threads.py: plain functions in a bounded number of threads, one context each."""
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from interlock.server.threads import Threads
+from support.doubles import turns
+
+WHO = ContextVar("who", default="nobody")
+
+
+async def test_a_call_runs_in_another_thread_and_gives_its_value():
+    assert await Threads(1).run(threading.get_ident) != threading.get_ident()
+    assert await Threads(1).run(lambda: 42) == 42
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt("x"), SystemExit(3)])
+async def test_what_it_raises_is_raised_at_the_caller(error):
+    def fails():
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        await Threads(1).run(fails)
+    assert caught.value is error
+
+
+async def test_a_stop_iteration_becomes_an_error_that_a_future_can_hold():
+    def fails():
+        raise StopIteration("x")
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await Threads(1).run(fails)
+
+
+async def test_a_thread_outlives_a_failure():
+    threads = Threads(1)
+
+    def fails():
+        raise SystemExit
+
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            await threads.run(fails)
+    assert await threads.run(lambda: "alive") == "alive"
+
+
+async def test_at_most_so_many_run_at_a_time_and_all_get_their_turn():
+    threads, size = Threads(3), 3
+    lock, running, most = threading.Lock(), [], []
+    barrier = threading.Barrier(size)
+
+    def works(number):
+        with lock:
+            running.append(number)
+            most.append(len(running))
+        if number < size:
+            barrier.wait(20)  # three at once, or the barrier breaks
+        with lock:
+            running.remove(number)
+        return number
+
+    found = await asyncio.gather(*(threads.run(lambda number=number: works(number)) for number in range(30)))
+    assert found == list(range(30))
+    assert max(most) == size
+
+
+async def test_threads_are_used_again():
+    threads = Threads(3)
+    names = {await threads.run(lambda: threading.current_thread().name) for _ in range(50)}
+    assert len(names) <= 3
+    assert all(name.startswith("interlock-handler") for name in names)
+
+
+async def test_threads_never_hold_up_the_end_of_the_process():
+    assert await Threads(1).run(lambda: threading.current_thread().daemon)
+
+
+async def test_the_context_of_the_caller_goes_along_and_changes_stay_behind():
+    threads = Threads(1)
+
+    def looks():
+        seen = WHO.get()
+        WHO.set("changed in the thread")
+        return seen
+
+    token = WHO.set("caller")
+    assert await threads.run(looks) == "caller"
+    assert WHO.get() == "caller"
+    WHO.reset(token)
+    assert await threads.run(looks) == "nobody"
+
+
+async def test_who_is_cancelled_stops_waiting_and_the_thread_goes_on():
+    threads = Threads(1)
+    begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        gate.wait(20)
+        ended.set()
+
+    task = asyncio.ensure_future(threads.run(slow))
+    await asyncio.to_thread(begun.wait, 20)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert not ended.is_set()
+    gate.set()
+    assert await threads.run(lambda: "next") == "next"
+    assert ended.is_set()
+
+
+async def test_one_that_was_cancelled_before_its_turn_never_begins():
+    # A cancelled request must not act after its cancellation (basic/utilities/cancellation).
+    threads = Threads(1)
+    gate, begun = threading.Event(), []
+    first = asyncio.ensure_future(threads.run(lambda: gate.wait(20)))
+    second = asyncio.ensure_future(threads.run(lambda: begun.append(1)))
+    await turns()
+    second.cancel()
+    await asyncio.wait([second])
+    gate.set()
+    await first
+    await threads.run(lambda: None)  # stands behind it in the queue
+    assert begun == []
+
+
+def test_a_result_for_a_loop_that_is_gone_is_dropped():
+    threads, gate = Threads(1), threading.Event()
+    ended = threading.Event()
+
+    def slow():
+        gate.wait(20)
+        ended.set()
+
+    async def leaves():
+        task = asyncio.ensure_future(threads.run(slow))
+        await turns()
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(leaves())
+    gate.set()
+    assert ended.wait(20)
+    assert asyncio.run(threads.run(lambda: "alive")) == "alive"

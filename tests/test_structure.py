@@ -1,0 +1,411 @@
+"""The shape of the code itself: rooms, cycles, dates, sizes, mirrors, what an import costs and what it leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import interlock
+
+TESTS = Path(__file__).resolve().parent
+SOURCE = Path(interlock.__file__).resolve().parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# Each room imports only rooms of a smaller number, or itself; two rooms of one number never import each other.
+ROOMS = {"wire": 0, "revisions": 1, "transport": 2, "server": 3, "client": 3, "cli": 4}
+ANYBODY = {"interlock.version"}  # may be imported from every room
+HEAVY = {
+    "aiohttp",
+    "httpx",
+    "cryptography",
+    "opentelemetry",
+    "jsonschema",
+    "jsonschema_rs",
+    "pydantic",
+    "click",
+    "rich",
+    "uvicorn",
+    "starlette",
+}
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 450, 60
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module."""
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def short(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+MODULES = {name_of(path): path for path in FILES}
+each_file = pytest.mark.parametrize("path", FILES, ids=short)
+
+
+# --- imports ---
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def imports_in(path: Path, *, types_too: bool) -> Iterator[tuple[str, bool]]:
+    """Every module of ours that a file imports, and whether it does so late (inside of a function)."""
+
+    def visit(node: ast.AST, late: bool) -> Iterator[tuple[str, bool]]:
+        if is_type_checking(node) and not types_too:
+            return
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, late) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((name, late) for name in imported_by(path, node))
+        late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, late)
+
+    for name, late in visit(tree_of(path), False):
+        if name.split(".")[0] == "interlock":
+            yield name, late
+
+
+def imported_by(path: Path, node: ast.ImportFrom) -> list[str]:
+    """The modules behind `from x import y`: `x.y` where that is a module, else `x`."""
+    base = node.module or ""
+    if node.level:
+        package = name_of(path).split(".")
+        if path.name != "__init__.py":
+            package = package[:-1]
+        package = package[: len(package) - (node.level - 1)]
+        base = ".".join([*package, *([node.module] if node.module else [])])
+    return [f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base for alias in node.names]
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def test_every_folder_is_a_room():
+    folders = {path.relative_to(SOURCE).parts[0] for path in FILES if path.parent != SOURCE}
+    assert folders == set(ROOMS), "a new room needs its place in ROOMS"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent != SOURCE], ids=short)
+def test_a_room_imports_only_rooms_below_it(path):
+    here = room_of(name_of(path))
+    for module, _ in imports_in(path, types_too=True):
+        there = room_of(module)
+        if module in ANYBODY or there == here:
+            continue
+        assert there in ROOMS, f"{short(path)} imports the root package ({module})"
+        assert ROOMS[there] < ROOMS[here], f"{short(path)} ({here}) imports {module} ({there})"
+
+
+def test_there_is_no_cycle_between_modules():
+    edges = {
+        name: {module for module, _ in imports_in(path, types_too=False) if module in MODULES and module != name}
+        for name, path in MODULES.items()
+    }
+    done: set[str] = set()
+
+    def walk(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " → ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        for other in sorted(edges[module]):
+            walk(other, (*path, module))
+        done.add(module)
+
+    for module in sorted(edges):
+        walk(module, ())
+
+
+def test_imports_are_late_only_where_it_pays():
+    late = {(short(path), module) for path in FILES for module, is_late in imports_in(path, types_too=True) if is_late}
+    # `interlock version` must not pay for a server, and `run` is the only command that touches the streams.
+    assert late == {("cli/main.py", "interlock.cli.run"), ("cli/main.py", "interlock.version")}
+
+
+# --- dates ---
+
+DATE = re.compile(r"(2024.?11.?05|2025.?03.?26|2025.?06.?18|2025.?11.?25|2026.?07.?28)")
+
+
+def is_prose(node: ast.AST) -> bool:
+    """A string that stands alone: a docstring, of whatever it stands in or behind."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def words_in(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every name and every string of the code, prose excepted."""
+    for child in ast.iter_child_nodes(node):
+        if is_prose(child):
+            continue
+        if isinstance(child, ast.Constant) and isinstance(child.value, str | bytes):
+            text = child.value if isinstance(child.value, str) else child.value.decode("latin-1")
+            yield child.lineno, text
+        for field in ("id", "attr", "name", "arg", "module", "asname"):
+            value = getattr(child, field, None)
+            if isinstance(value, str):
+                yield getattr(child, "lineno", 0), value
+        yield from words_in(child)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room_of(name_of(path)) != "revisions"], ids=short)
+def test_no_revision_is_named_outside_of_its_room(path):
+    found = [f"line {line}: {text!r:.80}" for line, text in words_in(tree_of(path)) if DATE.search(text)]
+    assert not found
+
+
+def test_the_search_for_dates_finds_them():
+    tree = ast.parse('"""2024-11-05"""\nx = "2025-06-18"\nR2025_11_25 = f"{x} 2026-07-28"\n')
+    assert [line for line, text in words_in(tree) if DATE.search(text)] == [2, 3, 3]
+
+
+# --- docstrings, names, sizes ---
+
+
+def has_code(path: Path) -> bool:
+    return any(not is_prose(node) for node in tree_of(path).body)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if has_code(path)], ids=short)
+def test_a_module_says_what_it_is_for(path):
+    assert ast.get_docstring(tree_of(path)), f"{short(path)} has no docstring"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if has_code(path) and path.name not in ("__main__.py", "version.py")], ids=short
+)
+def test_a_public_module_says_what_it_offers(path):
+    module = __import__(name_of(path), fromlist=["__all__"])
+    assert module.__all__, f"{short(path)} has no __all__"
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
+        assert hasattr(module, name), f"{short(path)} offers {name}, which it does not have"
+
+
+@each_file
+def test_a_file_can_be_read_in_one_sitting(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@each_file
+def test_a_function_fits_on_a_screen(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= MOST_LINES_OF_A_FUNCTION, f"{short(path)}: {node.name} has {lines} lines"
+
+
+# --- tests mirror sources ---
+
+
+def has_logic(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) for node in ast.walk(tree_of(path))
+    )
+
+
+def mirror_of(path: Path) -> Path:
+    if path == SOURCE / "__init__.py":
+        return TESTS / "test_interlock.py"
+    return TESTS / path.relative_to(SOURCE).parent / f"test_{path.name}"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if has_logic(path)], ids=short)
+def test_every_file_with_logic_has_its_test_file(path):
+    mirror = mirror_of(path)
+    assert mirror.is_file(), f"{short(path)} has no {mirror.relative_to(TESTS)}"
+    assert "def test_" in mirror.read_text(encoding="utf-8")
+
+
+SHARED = {TESTS / "wire" / "types" / "test_nouns.py"}  # one test for all files that hold nothing but shapes
+
+
+def test_every_test_file_of_a_room_has_its_source():
+    mirrors = {mirror_of(path) for path in FILES}
+    for room in ROOMS:
+        for path in (TESTS / room).rglob("test_*.py"):
+            assert path in mirrors | SHARED, f"{path.relative_to(TESTS)} mirrors no source"
+
+
+# --- what an import costs and what it leaves alone, in processes of their own ---
+
+
+def run_python(program: str, *words: str, data: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *words], input=data, capture_output=True, text=True, timeout=60, check=True
+    )
+
+
+def loaded_by(program: str) -> set[str]:
+    """The modules that are loaded after a program."""
+    done = run_python(program + "\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))")
+    return set(json.loads(done.stdout))
+
+
+def test_importing_loads_nothing_heavy():
+    loaded = loaded_by(
+        "import interlock\ninterlock.Server, interlock.Client\n[getattr(interlock, n) for n in interlock.__all__]"
+    )
+    assert "interlock.server.server" in loaded and "interlock.client.client" in loaded
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
+
+
+def test_the_package_itself_loads_neither_side():
+    loaded = loaded_by("import interlock")
+    assert not {name for name in loaded if name.startswith("interlock.") and name != "interlock.version"}
+
+
+@pytest.mark.parametrize(("name", "other"), [("Server", "interlock.client"), ("Client", "interlock.server")])
+def test_one_side_does_not_pay_for_the_other(name, other):
+    loaded = loaded_by(f"import interlock\ninterlock.{name}")
+    assert not {module for module in loaded if module.startswith(other + ".")}
+
+
+def test_serving_over_stdio_loads_nothing_heavy(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text(
+        "import atexit, json, sys\nfrom interlock import Server\nserver = Server('s')\n"
+        "@server.tool\nasync def hi() -> str: return 'hi'\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+    )
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    frames = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hi"}},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", "run", str(path)],
+        input="".join(json.dumps(frame) + "\n" for frame in frames),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert len(done.stdout.splitlines()) == 2
+    loaded = set(json.loads(done.stderr.splitlines()[-1]))
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
+    assert not {name for name in loaded if name.startswith("interlock.client")}
+
+
+LEAVES_ALONE = """
+import asyncio, json, logging, pkgutil, importlib, signal, sys, warnings
+
+def state():
+    root = logging.getLogger()
+    return repr([
+        root.handlers, root.level, root.filters, logging.root.manager.disable, logging.lastResort,
+        logging.getLoggerClass(), warnings.filters, sys.excepthook, sys.unraisablehook, sys.stdout, sys.stderr,
+        [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)],
+        asyncio.get_event_loop_policy(), logging.captureWarnings,
+    ])
+
+asyncio.get_event_loop_policy()
+before = state()
+import interlock
+for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+server = interlock.Server("s")
+@server.tool
+def tool(ctx: interlock.Context) -> str: return ""
+client = interlock.Client(server)
+assert state() == before, "importing or constructing changed something global"
+
+async def talk():
+    async with interlock.Client(server) as client:
+        await client.list_tools()
+asyncio.run(talk())
+touched = [
+    name for name, logger in logging.root.manager.loggerDict.items()
+    if isinstance(logger, logging.Logger) and name.split(".")[0] == "interlock"
+    and (logger.handlers or logger.level or logger.filters or logger.disabled or not logger.propagate)
+]
+assert not touched, touched
+assert state() == before, "a conversation changed something global"
+print("left alone")
+"""
+
+
+def test_importing_and_constructing_changes_no_logger_and_nothing_global():
+    assert run_python(LEAVES_ALONE).stdout == "left alone\n"
+
+
+def test_every_logger_of_ours_is_under_our_name():
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger":
+                [argument] = node.args
+                assert isinstance(argument, ast.Constant) and str(argument.value).startswith("interlock.")
+
+
+# --- the public API, pinned: a change here is a decision ---
+
+API = {
+    "Client",
+    "Command",
+    "Context",
+    "Exchange",
+    "InterlockError",
+    "Keepalive",
+    "Patience",
+    "Refused",
+    "Server",
+    "ToolError",
+    "__version__",
+}
+MEMBERS = {
+    "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
+    "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
+    "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
+    "Context": "cancelled client exchange log progress trace",
+    "Exchange": "ask live meta method notify params patience peer raw",
+    "Keepalive": "interval losses timeout",
+    "Patience": "idle total",
+    "Server": "capabilities method notification prompt remove_prompt remove_resource remove_tool resource "
+    "resource_changed run stop_listening tool use",
+}
+PARAMETERS = {
+    "Client": "target revision name version title elicit sample roots experimental extensions on_notification timeout "
+    "connect_timeout probe_timeout keepalive limits verdicts",
+    "Server": "name version title description icons website_url instructions revisions experimental extensions "
+    "page_size cache_seconds cache_scope identify strict threads",
+    "Command": "args env env_policy cwd close_seconds terminate_seconds",
+    "Keepalive": "interval timeout losses",
+    "Patience": "idle total",
+}
+
+
+def test_the_public_names_are_these():
+    assert set(interlock.__all__) == API
+    assert dir(interlock) == sorted(API)
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+def test_the_public_members_are_these(name):
+    found = {member for member in dir(getattr(interlock, name)) if not member.startswith("_")}
+    assert found == set(MEMBERS[name].split())
+
+
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_the_parameters_are_these_in_this_order(name):
+    assert list(inspect.signature(getattr(interlock, name)).parameters) == PARAMETERS[name].split()
