@@ -87,14 +87,10 @@ class Case:
 
     def _objection_to_id(self, answer: dict[str, Any]) -> str | None:
         if "id" not in answer:
-            return (
-                None if self.id == MISSING or self.id_recoverable else f"the id {self.id!r:.60} is not echoed"
-            )
+            return None if self.id == MISSING or self.id_recoverable else f"the id {self.id!r:.60} is not echoed"
         if self.id == MISSING:
             return f"an id out of nowhere: {answer['id']!r:.60}"
-        return (
-            None if same(answer["id"], self.id) else f"expected id {self.id!r:.60}, got {answer['id']!r:.60}"
-        )
+        return None if same(answer["id"], self.id) else f"expected id {self.id!r:.60}, got {answer['id']!r:.60}"
 
 
 def same(one: Any, other: Any) -> bool:

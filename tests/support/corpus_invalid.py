@@ -122,10 +122,7 @@ WRONG_PARAMS = {
 
 def wrong_params(method: bytes, revisions: tuple[str, ...]) -> list[Case]:
     line = b'{"jsonrpc":"2.0","id":%%d,"method":"%s","params":%s}'
-    rows = [
-        (f"{method.decode()} with params {name}", line % (method, text))
-        for name, text in WRONG_PARAMS.items()
-    ]
+    rows = [(f"{method.decode()} with params {name}", line % (method, text)) for name, text in WRONG_PARAMS.items()]
     return lines(rows, (INVALID, PARAMS), revisions=revisions)
 
 
@@ -266,6 +263,27 @@ ODD_BUT_READABLE: list[Case] = [
         PING % (b'"' + b"i" * 10_000 + b'"'),
         (INVALID, OK),
         "i" * 10_000,
+        id_recoverable=True,
+        revisions=HANDSHAKE_REVISIONS,
+    ),
+    Case(
+        "the first id beyond 64 bits",
+        PING % b"18446744073709551616",
+        (INVALID, OK),
+        2**64,
+        revisions=HANDSHAKE_REVISIONS,
+    ),
+    Case(
+        "the last id below 64 bits",
+        PING % b"-9223372036854775809",
+        (INVALID, OK),
+        -(2**63) - 1,
+        revisions=HANDSHAKE_REVISIONS,
+    ),
+    Case(
+        "an id beyond any double",
+        b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}',
+        (INVALID, PARSE),
         revisions=HANDSHAKE_REVISIONS,
     ),
     Case(

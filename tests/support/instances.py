@@ -48,10 +48,7 @@ class Instances:
             return self._minimal(schema["anyOf"][0], path)
         if kind_of(schema) == "object":
             members = schema.get("properties", {})
-            return {
-                name: self._minimal(members.get(name, {}), (*path, name))
-                for name in schema.get("required", [])
-            }
+            return {name: self._minimal(members.get(name, {}), (*path, name)) for name in schema.get("required", [])}
         return [] if kind_of(schema) == "array" else self._scalar(schema, path)
 
     def _full(self, schema: Schema, path: Path, inside: tuple[str, ...]) -> Iterator[Variant]:

@@ -270,9 +270,7 @@ def doubled(frame: Any, path: Path) -> str:
 
 def all_mutations(revision: str, sender: Sender = "client") -> tuple[Mutation, ...]:
     """The mutations of all methods of a revision; empty if it is unchecked."""
-    return tuple(
-        found for method in methods(revision, sender) for found in mutations(revision, method, sender)
-    )
+    return tuple(found for method in methods(revision, sender) for found in mutations(revision, method, sender))
 
 
 def sample(revision: str, n: int, seed: int = 0, sender: Sender = "client") -> list[Mutation]:

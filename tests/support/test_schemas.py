@@ -232,10 +232,7 @@ def test_results(handshake: Oracle):
     handshake.check_frame(answer(result={}), sender="server")
     assert refuses(handshake, answer(result={}), sender="server", answers="tools/call").path == "/result"
     wrong = {"content": [{"type": "text"}]}
-    assert (
-        refuses(handshake, answer(result=wrong), sender="server", answers="tools/call").path
-        == "/result/content/0"
-    )
+    assert refuses(handshake, answer(result=wrong), sender="server", answers="tools/call").path == "/result/content/0"
     refuses(handshake, answer(result=[]), sender="server")
     refuses(handshake, answer(result=None), sender="server")
     refuses(handshake, answer(result={}, error={"code": 1, "message": ""}), sender="server")
@@ -248,19 +245,12 @@ def test_modern_results(modern: Oracle):
     modern.check_frame(answer(result={"resultType": "input_required", "requestState": "s"}), **how)
     modern.check_frame(answer(result={"resultType": "task", "taskId": "t"}), **how)
     refuses(modern, answer(result={"content": []}), **how)
-    assert (
-        "unknown result type"
-        in refuses(modern, answer(result={"resultType": "odd", "content": []}), **how).message
-    )
-    assert (
-        "asks for nothing" in refuses(modern, answer(result={"resultType": "input_required"}), **how).message
-    )
+    assert "unknown result type" in refuses(modern, answer(result={"resultType": "odd", "content": []}), **how).message
+    assert "asks for nothing" in refuses(modern, answer(result={"resultType": "input_required"}), **how).message
     bad = {"resultType": "input_required", "inputRequests": {"a": {"method": "ping"}}}
     assert refuses(modern, answer(result=bad), **how).definition == "InputRequiredResult"
     never = {"resultType": "input_required", "requestState": "s"}
-    assert (
-        "never asks" in refuses(modern, answer(result=never), sender="server", answers="tools/list").message
-    )
+    assert "never asks" in refuses(modern, answer(result=never), sender="server", answers="tools/list").message
 
 
 def test_a_call_run_as_a_task():
@@ -283,9 +273,7 @@ def test_errors(oracle: Oracle):
         None,
     ):
         refuses(oracle, answer(error=error), sender="server")
-    refuses(
-        oracle, answer(error={"code": 1, "message": "no"}, id=None), sender="server", allow_missing_id=True
-    )
+    refuses(oracle, answer(error={"code": 1, "message": "no"}, id=None), sender="server", allow_missing_id=True)
 
 
 def test_errors_without_id(oracle: Oracle):
@@ -301,9 +289,7 @@ def test_errors_whose_data_the_schema_fixes(modern: Oracle):
     data = {"requested": "2030-01-01", "supported": [MODERN_REVISION]}
     error = {"code": -32022, "message": "unsupported"}
     modern.check_frame(answer(error=error | {"data": data}), sender="server")
-    assert (
-        refuses(modern, answer(error=error), sender="server").definition == "UnsupportedProtocolVersionError"
-    )
+    assert refuses(modern, answer(error=error), sender="server").definition == "UnsupportedProtocolVersionError"
     older = oracle_of("2025-11-25")
     refuses(older, answer(error={"code": -32042, "message": "open this"}), sender="server")
 

@@ -53,9 +53,7 @@ class Transcript:
     revision: str
     entries: list[Entry] = field(default_factory=list)
 
-    def sent(
-        self, frame: bytes | str | dict[str, Any] | list[Any], *, sender: Sender, judged: bool = True
-    ) -> Self:
+    def sent(self, frame: bytes | str | dict[str, Any] | list[Any], *, sender: Sender, judged: bool = True) -> Self:
         """Record a message. ``judged=False`` marks one that is wrong on purpose."""
         value: Any = frame
         if isinstance(frame, bytes | str):
@@ -126,9 +124,7 @@ class Pairing:
             return None
         method = self.open.pop((other_side(entry.sender), kind, frame["id"]), None)
         if method is None and entry.judged and not ("error" in frame and self.unreadable):
-            raise SchemaViolation(
-                f"answers id {frame['id']!r}, which nobody asked or somebody answered already"
-            )
+            raise SchemaViolation(f"answers id {frame['id']!r}, which nobody asked or somebody answered already")
         return method
 
     def _open(self, key: tuple[Sender, str, Any], method: str, *, judged: bool) -> None:

@@ -92,9 +92,13 @@ class WirePeer:
         return self._ids
 
     def notify(self, method: str, params: dict[str, Any] | None = None, *, judged: bool | None = None) -> None:
-        self.send({"jsonrpc": "2.0", "method": method} | ({"params": params} if params is not None else {}), judged=judged)
+        self.send(
+            {"jsonrpc": "2.0", "method": method} | ({"params": params} if params is not None else {}), judged=judged
+        )
 
-    def frame(self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, meta: Any = None) -> dict[str, Any]:
+    def frame(
+        self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, meta: Any = None
+    ) -> dict[str, Any]:
         """A request as a client of this revision makes it: with the per-request envelope where there is one."""
         id = self.next_id() if id is None else id
         params = dict(params) if params is not None else None
@@ -112,7 +116,13 @@ class WirePeer:
         }
 
     async def request(
-        self, method: str, params: dict[str, Any] | None = None, *, id: Any = None, meta: Any = None, judged: bool = True
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        *,
+        id: Any = None,
+        meta: Any = None,
+        judged: bool = True,
     ) -> dict[str, Any]:
         """Send a request and wait for its response; everything else that comes goes to `heard`."""
         frame = self.frame(method, params, id=id, meta=meta)
@@ -132,7 +142,12 @@ class WirePeer:
     async def response(self, id: Any) -> dict[str, Any]:
         while True:
             frame = await self.receive()
-            if isinstance(frame, dict) and "method" not in frame and frame.get("id") == id and type(frame.get("id")) is type(id):
+            if (
+                isinstance(frame, dict)
+                and "method" not in frame
+                and frame.get("id") == id
+                and type(frame.get("id")) is type(id)
+            ):
                 return frame
             self.heard.append(frame)
 

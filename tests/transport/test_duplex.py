@@ -534,7 +534,7 @@ async def test_an_array_that_is_no_batch_is_junk(line):
 async def test_the_answers_of_a_batch_over_the_limit_come_apart():
     # Better than not at all: every request is answered, and no message is over the limit.
     channel, _, duplex = made(Side(batches=True), Limits(message_bytes=300))
-    duplex.received(batch(*(encode_call(id, "now", {}) for id in range(10))))
+    duplex._receive_batch(batch(*(encode_call(id, "now", {}) for id in range(10))))
     frames = [frame for message in channel.frames() for frame in (message if isinstance(message, list) else [message])]
     assert [frame["id"] for frame in frames] == list(range(10))
     assert all(len(message) <= 300 for message in channel.sent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from ..wire.exchange import Exchange, Params, Peer, Question, Result
 from ..wire.link import Patience
@@ -44,7 +44,10 @@ class Calling(Exchange):
     async def notify(self, method: str, params: Params) -> None:
         given: Any = None
         if method == "notifications/progress" and self._on_progress is not None:
-            given = self._on_progress(params.get("progress", 0), params.get("total"), params.get("message"))
+            progress, total, message = (cast(Any, params.get(key)) for key in ("progress", "total", "message"))
+            if _is_number(progress):  # a peer's word: what is no number is no progress
+                total = total if _is_number(total) else None
+                given = self._on_progress(progress, total, message if isinstance(message, str) else None)
         elif self._on_notification is not None:
             given = self._on_notification(method, params)
         if inspect.isawaitable(given):
@@ -52,3 +55,7 @@ class Calling(Exchange):
 
     async def ask(self, question: Question) -> Result:
         return await self._answers.answer(question)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

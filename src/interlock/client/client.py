@@ -318,7 +318,7 @@ class Client:
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots are others now, where the revision has a word for it."""
-        edge = await self._open()
+        edge = await self._here(self._ready())
         if self._answers.roots is not None and "notifications/roots/list_changed" in edge.revision.client_notices:
             await self.notify("notifications/roots/list_changed")
 

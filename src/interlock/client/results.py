@@ -89,7 +89,8 @@ def _block(value: Any) -> Any:
     if block.get("type") == "resource" and "uri" in block and "resource" not in block:
         # Servers written from a summary link like this (handshake.md §16.13).
         block = {**block, "type": "resource_link", "name": str(block.get("name", block["uri"]))}
-    kind = _BLOCKS.get(cast(str, block.get("type")))
+    name = block.get("type")
+    kind = _BLOCKS.get(name) if isinstance(name, str) else None
     try:
         return msgspec.convert(block, kind) if kind else cast(Any, value)
     except msgspec.ValidationError:

@@ -28,9 +28,11 @@ class Target:
 
 def target_of(target: Any, limits: Limits) -> Target:
     """A server object, a command, or a channel (or a function that makes one)."""
-    if isinstance(target, str):
+    if isinstance(target, str | bytes):
         raise LocalError(f"{target!r} is a string: give a command as a list, like ['python', 'server.py']")
     if isinstance(target, Sequence):
+        if not all(isinstance(part, str) for part in cast("Sequence[Any]", target)):
+            raise LocalError(f"{target!r} is no command: every part must be a string")
         target = Command.of(cast("Sequence[str]", target))
     if isinstance(target, Command):
         command = target

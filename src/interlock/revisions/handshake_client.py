@@ -85,8 +85,9 @@ class HandshakeClient(ClientEdge):
         if capability is None or capability not in self._declared:
             return encode_error(request, MethodNotFound(f"This client does not offer {method[:200]!r}"))
         params = params_of(frame)
-        if method == "elicitation/create" and params.get("mode", "form") not in self._modes():
-            told = f"This client does not offer elicitation in the mode {params['mode']!r:.40}"
+        mode = params.get("mode", "form")
+        if method == "elicitation/create" and not (isinstance(mode, str) and mode in self._modes()):
+            told = f"This client does not offer elicitation in the mode {mode!r:.40}"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/elicitation#error-handling
         return self._answer(request, Question(method, params)), None
 

@@ -67,7 +67,7 @@ class Verdicts:
     def put(self, target: Any, era: Era) -> None:
         if target is None:
             return
-        if len(self._found) >= self._most:
+        if target not in self._found and len(self._found) >= self._most:
             del self._found[next(iter(self._found))]
         self._found[target] = (era, monotonic() + self._seconds)
 
@@ -200,12 +200,22 @@ class Prober:
                 await line.close()
                 raise
             # It was only slow to start: an answer of its own era is proof (COMPAT-006).
-            edge = await self._discover(line, revision, retry=False)
-            self._verdicts.put(self._target, Era.STATELESS)
-            return edge
+            return await self._discover_again(line, revision)
         except BaseException:
             await line.close()
             raise
+
+    async def _discover_again(self, line: Line, revision: Revision) -> ClientEdge:
+        try:
+            edge = await self._discover(line, revision, retry=False)
+        except BaseException as error:
+            await line.close()
+            if isinstance(error, _Legacy):
+                told = f"the server refuses both server/discover ({error}) and initialize"
+                raise NoCommonRevision(told) from error
+            raise
+        self._verdicts.put(self._target, Era.STATELESS)
+        return edge
 
     def _proves_stateless(self, refused: Refused) -> Revision | None:
         if refused.code != UnsupportedVersion.code:

@@ -20,6 +20,7 @@ R2026_07_28 = R2025_11_25.evolve(
         "notifications/roots/list_changed",
         "notifications/elicitation/complete",
     ],
+    client_drops=["notifications/progress"],  # a client is asked nothing, so it reports on nothing
     deprecated=frozenset({"notifications/message", "sampling/createMessage", "roots/list"}),
     reveal=["Result.resultType", "Result.ttlMs", "Result.cacheScope", "Result.serverInfo"],
     codes={},

@@ -62,6 +62,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         client_can: Iterable[str] = (),
         server_tells: Iterable[str] = (),
         no_notices: Iterable[str] = (),
+        client_drops: Iterable[str] = (),
         means: Mapping[int, type[Refused]] | None = None,
         **changes: Any,
     ) -> Revision:
@@ -72,7 +73,7 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             name=name,
             requests=(self.requests - frozenset(drop)) | frozenset(add),
             questions={**self.questions, **(ask or {})},
-            client_notices=self.client_notices - gone,
+            client_notices=self.client_notices - gone - frozenset(client_drops),
             server_notices=(self.server_notices | frozenset(server_tells)) - gone,
             server_capabilities=self.server_capabilities | frozenset(server_can),
             client_capabilities=self.client_capabilities | frozenset(client_can),

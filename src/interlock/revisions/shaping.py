@@ -52,10 +52,11 @@ _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
     """`result` in the words of `revision`; a fresh dict where anything differs."""
-    if method not in METHODS:
-        return result  # an author's own: nobody else knows what its members mean
     if "Result.resultType" in revision.unknown:
-        result = _without_newest_members(result)
+        # Of an author's own method only the identity is ours: nobody else knows what its members mean.
+        result = _without_newest_members(result, _NEWEST_MEMBERS if method in METHODS else ())
+    if method not in METHODS:
+        return result
     if not revision.any_output:
         result = _with_objects_only(result)
     walk = _walk(revision, RESULT_NOUN.get(method, ""))
@@ -77,6 +78,8 @@ def _with_objects_only(result: Result) -> Result:
     """Structured output and its schema are objects before 2026-07-28; the text twin says the rest."""
     if "structuredContent" in result and not _is_object(result["structuredContent"]):
         result = {member: value for member, value in result.items() if member != "structuredContent"}
+    if isinstance(result.get("tools"), msgspec.Raw):
+        result = {**result, "tools": plain(result["tools"])}
     if "tools" in result and any(not _has_object_output(tool) for tool in result["tools"]):
         result = {**result, "tools": [_without_output_schema(tool) for tool in result["tools"]]}
     return result
@@ -100,11 +103,11 @@ def _has_object_output(tool: Any) -> bool:
     return not isinstance(schema, dict) or cast("dict[str, Any]", schema).get("type") == "object"
 
 
-def _without_newest_members(result: Result) -> Result:
+def _without_newest_members(result: Result, newest: tuple[str, ...]) -> Result:
     meta = result.get("_meta")
-    if not (meta and SERVER_INFO in meta) and not any(member in result for member in _NEWEST_MEMBERS):
+    if not (meta and SERVER_INFO in meta) and not any(member in result for member in newest):
         return result
-    kept = {member: value for member, value in result.items() if member not in _NEWEST_MEMBERS}
+    kept = {member: value for member, value in result.items() if member not in newest}
     if meta and SERVER_INFO in meta:
         kept["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO}
         if not kept["_meta"]:

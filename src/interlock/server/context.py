@@ -58,7 +58,7 @@ class Context:
         """Tell how far the work is, if the caller wants to know. Values must increase."""
         return self._progress(progress, total, message)
 
-    @deprecated("logging over MCP is deprecated since 2026-07-28: log to stderr or to a telemetry system")
+    @deprecated("logging over MCP is deprecated in its newest revision: log to stderr or to a telemetry system")
     def log(self, level: str, data: Any, logger: str | None = None) -> Any:
         """Send a log message to the client, if it listens at this level. `data` is any JSON value."""
         return self._log(level, data, logger)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -49,8 +51,12 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    inner = cast(Any, function)
+    if isinstance(inner, functools.partial):
+        inner = cast(Any, inner).func
+    hinted = inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
     try:
-        return typing.get_type_hints(function, include_extras=True)
+        return typing.get_type_hints(hinted, include_extras=True)
     except NameError as error:
         raise LocalError(f"{_name(function)}: a type hint cannot be resolved ({error})") from None
 
@@ -60,7 +66,8 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _default(value: Any) -> Any:
-    return value if isinstance(value, _PLAIN) else msgspec.field(default_factory=lambda: value)
+    """A default for every call anew: what one request does to it is nobody else's."""
+    return value if isinstance(value, _PLAIN) else msgspec.field(default_factory=lambda: copy.deepcopy(value))
 
 
 def _schema(arguments: type) -> dict[str, Any]:

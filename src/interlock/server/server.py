@@ -35,6 +35,7 @@ from .tools import RegisteredTool
 
 __all__ = ["Server"]
 
+_NO_META: dict[str, Any] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -96,6 +97,7 @@ class Server:
             "subscriptions/listen": self._listen,
         }
         self._handler: Handler = self._dispatch
+        self._filtered = False
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -105,17 +107,15 @@ class Server:
     def use(self, filter: Filter) -> None:
         """Put a filter around everything this server answers; the last one added is the outermost."""
         self._handler = filter(self._handler)
+        self._filtered = True  # a filter may change results, so it gets its own of what is kept for all
 
     async def _dispatch(self, exchange: Exchange) -> Result:
         handler = self._handlers.get(exchange.method)
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
         result = await handler(exchange)
-        if self._identity:
-            if "_meta" not in result:
-                result["_meta"] = self._identity
-            elif SERVER_INFO not in result["_meta"]:
-                result["_meta"] = {**result["_meta"], **self._identity}
+        if self._identity and SERVER_INFO not in (meta := result.get("_meta", _NO_META)):
+            result["_meta"] = {**meta, **self._identity}
         return result
 
     # --- what authors register --------------------------------------------------------------------
@@ -280,7 +280,9 @@ class Server:
     def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
         if not offered:
             raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
-        return catalogue.page(exchange.params.cursor, self._hints)
+        hints = {**self._hints, "_meta": dict(self._identity)} if self._identity else self._hints
+        page = catalogue.page(exchange.params.cursor, hints)
+        return page if not self._filtered else {**page, "_meta": dict(self._identity)}
 
     async def _list_tools(self, exchange: Exchange) -> Result:
         return self._list(self._tools, self._tools.offered, exchange)

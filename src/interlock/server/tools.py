@@ -63,6 +63,8 @@ class RegisteredTool:
             arguments = msgspec.structs.asdict(self._decode(raw))
         except msgspec.ValidationError as error:
             return self._refuse_arguments(raw, error)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise InvalidParams("Invalid params: arguments cannot be read") from None
         try:
             return result_of_value(await self._call(arguments, exchange))
         except ToolError as error:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..wire.errors import ConnectionClosed, ConnectionEnded, PeerClosed, SpawnFailed
+from ..wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
 from .lines import LineChannel
@@ -151,8 +151,8 @@ class ChildChannel:
             stream.close()
         self._errors = FdReader(stderr, self._heard_stderr, lambda: None)
         self._errors.start()
-        self._lines = LineChannel(stdout, stdin, self._limits, on_eof=self._stdout_ended)
-        await self._lines.open(_Bridge(self, receiver))
+        self._lines = LineChannel(stdout, stdin, self._limits, on_eof=self._stdout_ended, on_broken=self._stdin_broke)
+        await self._lines.open(receiver)
         self._watch = _Watch(process, self._has_exited)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
@@ -187,6 +187,11 @@ class ChildChannel:
         """It closed its stdout: usually it is about to exit, so give the kernel a moment to tell how."""
         if not self._over and not self._exited.is_set():
             asyncio.get_running_loop().call_later(0.5, self._lost, "closed its stdout")
+
+    def _stdin_broke(self, error: OSError) -> None:
+        """It reads no more: usually it is about to exit too."""
+        if not self._over and not self._exited.is_set():
+            asyncio.get_running_loop().call_later(0.5, self._lost, "closed its stdin")
 
     def _has_exited(self) -> None:
         """Called while the child is a zombie: its group id cannot belong to anybody else yet."""
@@ -257,18 +262,6 @@ class ChildChannel:
             self._errors.close()
         if self._lines is not None:
             self._lines.lose(ConnectionClosed("the connection was closed"))
-
-
-class _Bridge:
-    """Passes on what the lines say; their end is told by the child, who knows more about it."""
-
-    def __init__(self, child: ChildChannel, receiver: Receiver) -> None:
-        self._child, self._receiver = child, receiver
-        self.received = receiver.received
-        self.oversized = receiver.oversized
-
-    def ended(self, error: ConnectionEnded) -> None:
-        self._receiver.ended(error)
 
 
 class _Watch:

@@ -42,7 +42,7 @@ class Pinger:
             if self._duplex.heard != heard or not self._duplex.idle:
                 lost = 0
                 continue
-            lost = 0 if await self._ping() else lost + 1
+            lost = 0 if await self._ping() or self._duplex.heard != heard else lost + 1
             if lost >= self._keepalive.losses:
                 told = f"the peer did not answer {lost} pings within {self._keepalive.timeout:g} s each"
                 self._duplex.fail(ConnectionLost(told))

@@ -19,7 +19,8 @@ _FLUSH_WITHIN = 2.0  # seconds that a close waits for the peer to take what was 
 class LineChannel:
     """Newline-delimited messages. Owns both descriptors.
 
-    With `on_eof` the end of input does not end the channel: a server may still answer what it has heard.
+    With `on_eof` the end of input does not end the channel: a server may still answer what it has heard. With
+    `on_broken` neither does a write that fails: what the peer said before it went can still be read.
     """
 
     def __init__(
@@ -29,10 +30,13 @@ class LineChannel:
         limits: Limits = DEFAULT_LIMITS,
         *,
         on_eof: Callable[[], None] | None = None,
+        on_broken: Callable[[OSError], None] | None = None,
     ) -> None:
         self._fds = (read_fd, write_fd)
         self._limits = limits
         self._on_eof = on_eof
+        self._on_broken = on_broken
+        self._lost = False
         self._framer = LineFramer(limits.message_bytes)
         self._receiver: Receiver | None = None
         self._reader: FdReader | None = None
@@ -60,13 +64,17 @@ class LineChannel:
             self.lose(PeerClosed("the peer closed the stream"))
 
     def _broken(self, error: OSError) -> None:
+        if self._on_broken is not None:
+            self._on_broken(error)
+            return
         self.lose(ConnectionLost(f"writing to the peer failed: {error.strerror or error}"))
 
     def lose(self, error: ConnectionEnded) -> None:
         """The channel is gone; close what is left of it and say so."""
         if self._reader is not None:
             self._reader.close()
-        if self._receiver is not None:
+        if self._receiver is not None and not self._lost:
+            self._lost = True
             self._receiver.ended(error)
         if self._writer is not None:
             self._writer.close()

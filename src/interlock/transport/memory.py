@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..wire.errors import ConnectionClosed, NotOpen, PeerClosed
+from ..wire.errors import ConnectionClosed, ConnectionEnded, NotOpen, PeerClosed
 from ..wire.link import Receiver
 
 __all__ = ["MemoryChannel", "memory_pair"]
@@ -15,20 +15,21 @@ class MemoryChannel:
         self._other: MemoryChannel | None = None
         self._receiver: Receiver | None = None
         self._early: list[bytes] = []
-        self._closed = False
+        self._end: ConnectionEnded | None = None
 
     async def open(self, receiver: Receiver) -> None:
         self.attach(receiver)
 
     def attach(self, receiver: Receiver) -> None:
-        """Begin to deliver, at once: nothing has to be connected here."""
+        """Begin to deliver, at once and in order: nothing has to be connected here."""
+        while self._early:
+            receiver.received(self._early.pop(0))
         self._receiver = receiver
-        early, self._early = self._early, []
-        for message in early:
-            receiver.received(message)
+        if self._end is not None:
+            self._tell_end()
 
     def send(self, message: bytes) -> int | None:
-        if self._closed or self._other is None:
+        if self._other is None:
             raise NotOpen("the memory channel is closed")
         self._other.deliver(message)
         return None
@@ -55,18 +56,23 @@ class MemoryChannel:
 
     async def close(self) -> None:
         other, self._other = self._other, None
-        self._closed = True
-        if self._receiver is not None:
-            self._receiver.ended(ConnectionClosed("the connection was closed"))
+        self._finish(ConnectionClosed("the connection was closed"))
         if other is not None:
             other.lose()
 
     def lose(self) -> None:
         """The other end is gone."""
         self._other = None
-        self._closed = True
-        if self._receiver is not None:
-            self._receiver.ended(PeerClosed("the other end was closed"))
+        self._finish(PeerClosed("the other end was closed"))
+
+    def _finish(self, end: ConnectionEnded) -> None:
+        if self._end is None:
+            self._end = end
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        if self._receiver is not None and self._end is not None:
+            self._receiver.ended(self._end)
 
 
 def memory_pair() -> tuple[MemoryChannel, MemoryChannel]:

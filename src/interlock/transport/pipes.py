@@ -66,6 +66,7 @@ class FdReader:
             except RuntimeError:
                 return  # the loop is closed
             if not chunk:
+                os.close(self._fd)
                 return
 
     def read_rest(self) -> None:

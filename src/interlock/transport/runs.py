@@ -8,14 +8,18 @@ request only if the last one ended within the same turn of the loop and left the
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, copy_context
 
+from ..wire.errors import InternalError
 from ..wire.exchange import Work
-from ..wire.frames import Id
+from ..wire.frames import Id, encode_error
 
 __all__ = ["Runs"]
+
+log = logging.getLogger("interlock.wire")
 
 
 class Run:
@@ -87,12 +91,12 @@ class Runs:
             answer: bytes | None = None
             try:
                 answer = await run.work
-            except asyncio.CancelledError:
-                pass  # by the peer or by the end of the connection: nobody waits for an answer
+            except BaseException as error:
+                answer = _failed(run, error)
             if self._by_id.get(run.id) is run:
                 del self._by_id[run.id]
             run.reply(None if run.cancelled else answer)
-            if turn != self._turn or task.cancelling() or copy_context() != untouched:
+            if turn != self._turn or task.cancelling() or not _same(copy_context(), untouched):
                 return
 
     def cancel(self, id: Id) -> bool:
@@ -120,3 +124,16 @@ class Runs:
         deadline = self._loop.time() + seconds
         while self._workers and (left := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._workers, timeout=left)
+
+
+def _failed(run: Run, error: BaseException) -> bytes | None:
+    """No answer to a run that somebody else cancelled; an internal error for all that should not have happened."""
+    if run.cancelled and isinstance(error, asyncio.CancelledError):
+        return None
+    log.error("! the work on request %r failed", run.id, exc_info=error)
+    return encode_error(run.id, InternalError("Internal error"))
+
+
+def _same(one: Context, other: Context) -> bool:
+    """Are all variables the same objects? Equality would miss a fresh list, and may be anybody's code."""
+    return len(one) == len(other) and all(other.get(variable, one) is value for variable, value in one.items())
