@@ -1,4 +1,5 @@
 import pytest
+
 from support.wire_peer import ALL, CARRIERS, client_under_test, server_under_test
 
 
@@ -22,12 +23,22 @@ async def test_client(carrier, revision):
             frame = await peer.receive()
             if frame["method"] == "server/discover":
                 if revision == "2026-07-28":
-                    result = {"resultType": "complete", "supportedVersions": [revision], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}
+                    result = {
+                        "resultType": "complete",
+                        "supportedVersions": [revision],
+                        "capabilities": {"tools": {}},
+                        "ttlMs": 0,
+                        "cacheScope": "private",
+                    }
                     peer.send({"jsonrpc": "2.0", "id": frame["id"], "result": result})
                 else:
                     peer.send({"jsonrpc": "2.0", "id": frame["id"], "error": {"code": -32601, "message": "no"}})
             elif frame["method"] == "initialize":
-                result = {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+                result = {
+                    "protocolVersion": revision,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "s", "version": "1"},
+                }
                 peer.send({"jsonrpc": "2.0", "id": frame["id"], "result": result})
             elif frame["method"] == "tools/call":
                 result = {"content": [{"type": "text", "text": "hi"}]}

@@ -205,9 +205,10 @@ def _introduction(members: dict[str, Raw]) -> dict[str, Any]:
     revision = REVISIONS.get(asked) if isinstance(asked, str) else None
     if revision is None or revision.era is not Era.HANDSHAKE:
         return members
-    capabilities = _members.decode(members.get("capabilities", _NOTHING))
-    return {
-        **members,
-        "clientInfo": shape_noun(revision, "Implementation", members.get("clientInfo", _NOTHING)),
-        "capabilities": {key: value for key, value in capabilities.items() if key in revision.client_capabilities},
-    }
+    told: dict[str, Any] = {**members}
+    if "clientInfo" in members:
+        told["clientInfo"] = shape_noun(revision, "Implementation", members["clientInfo"])
+    if "capabilities" in members:
+        declared = _members.decode(members["capabilities"])
+        told["capabilities"] = {key: value for key, value in declared.items() if key in revision.client_capabilities}
+    return told

@@ -160,16 +160,16 @@ async def every(name: str, mood: str = "fine") -> list:
 
 
 BAD_MESSAGES = {
-    "system": PromptMessage(role="system", content=TextContent(text="hi")),  # type: ignore[arg-type]
-    "two blocks": PromptMessage(role="user", content=[TextContent(text="a"), TextContent(text="b")]),
-    "no contents": EmbeddedResource(resource=ResourceContents(uri="note://one")),
+    "system": lambda: PromptMessage(role="system", content=TextContent(text="hi")),  # type: ignore[arg-type]
+    "two blocks": lambda: PromptMessage(role="user", content=[TextContent(text="a"), TextContent(text="b")]),
+    "no contents": lambda: EmbeddedResource(resource=ResourceContents(uri="note://one")),
 }
 
 
 @server.prompt
 async def broken(how: str) -> list:
     """Messages that no revision has."""
-    return [BAD_MESSAGES[how]]
+    return [BAD_MESSAGES[how]()]
 
 
 @server.method("example/members")
