@@ -188,7 +188,7 @@ class WirePeer:
 
     def notices(self, method: str) -> list[dict[str, Any]]:
         """The notifications of that method heard so far."""
-        return [frame["params"] if "params" in frame else {} for frame in self.heard if frame.get("method") == method]
+        return [frame.get("params", {}) for frame in self.heard if frame.get("method") == method]
 
 
 @asynccontextmanager
