@@ -29,7 +29,7 @@ async def give_up(call):
 # --- calls of ours ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("CANC-01", "CANC-02", "CANC-14", "CANCEL-001", "CANCEL-002", "STDIO-010")
+@pytest.mark.requirement("CANC-01", "CANC-02", "CANC-14", "CANCEL-001", "CANCEL-002", "STDIO-010", "SCHEMA-008")
 @over_carriers
 @over_all
 async def test_who_gives_up_says_so_to_the_server(carrier, revision):

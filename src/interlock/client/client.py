@@ -105,6 +105,8 @@ class Client:
         self._opening: asyncio.Task[ClientEdge] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._waiting = 0
+        self._abandoned: set[asyncio.Task[ClientEdge]] = set()
+        self._closing_strays: set[asyncio.Task[None]] = set()
         self._closed = False
         self._pinger: Pinger | None = None
 
@@ -144,7 +146,14 @@ class Client:
         finally:
             self._waiting -= 1
             if self._waiting == 0 and not opening.done():
-                opening.cancel()  # everybody who wanted it gave up
+                self._abandon(opening)  # everybody who wanted it gave up
+
+    def _abandon(self, opening: asyncio.Task[ClientEdge]) -> None:
+        """Stop an attempt nobody waits for; a new one may begin while it cleans up."""
+        if self._opening is opening:
+            self._opening = None
+        self._abandoned.add(opening)
+        opening.cancel()
 
     async def _connect(self) -> ClientEdge:
         if self._edge is not None:
@@ -174,15 +183,23 @@ class Client:
         side.attach(duplex.hear)
         try:
             await duplex.open()
-        except OSError as error:
-            if isinstance(error, InterlockError):
+        except BaseException as error:
+            await duplex.close()
+            if isinstance(error, InterlockError) or not isinstance(error, OSError):
                 raise
             raise ConnectionLost(f"could not connect to {self._target.name}: {error.strerror or error}") from error
         return duplex
 
     def _opened(self, opening: asyncio.Task[ClientEdge]) -> None:
-        self._opening = None
+        unwanted = opening in self._abandoned
+        self._abandoned.discard(opening)
+        if self._opening is opening:
+            self._opening = None
         if opening.cancelled() or opening.exception() is not None:
+            return
+        if unwanted:
+            self._closing_strays.add(task := asyncio.get_running_loop().create_task(opening.result().close()))
+            task.add_done_callback(self._closing_strays.discard)
             return
         edge = self._edge = opening.result()
         line = cast(_Line, edge.link)
@@ -199,8 +216,10 @@ class Client:
 
     async def close(self) -> None:
         """End the connection and everything it started. Idempotent; who gives up waiting does not stop it."""
-        if self._loop is None:
+        if self._loop is None or self._loop.is_closed():
             self._closed = True
+            if self._edge is not None:
+                cast(_Line, self._edge.link).abandon()
             return
         await self._here(self._close())
 
@@ -211,10 +230,10 @@ class Client:
         await asyncio.shield(self._closing)
 
     async def _finish(self) -> None:
-        opening = self._opening
-        if opening is not None:
-            opening.cancel()
-            await asyncio.wait([opening])
+        if self._opening is not None:
+            self._abandon(self._opening)
+        while self._abandoned or self._closing_strays:
+            await asyncio.wait([*self._abandoned, *self._closing_strays])
         if self._pinger is not None:
             self._pinger.close()
         if self._edge is not None:
@@ -304,10 +323,11 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> Result:
         """Any request, by name; the members of its result as they came."""
-        check_author_keys(meta, trace=True)
         sent = dict(params or {})
         if meta:
-            sent["_meta"] = {**meta}
+            sent["_meta"] = {**sent.get("_meta", {}), **meta}
+        if "_meta" in sent:
+            check_author_keys(sent["_meta"], trace=True)
         patience = self._patience if timeout is None else _patience(timeout)
         exchange = Calling(method, sent, self._me, patience, self._answers, on_progress, on_notification)
         return await self._here(self._call(exchange))

@@ -38,7 +38,7 @@ def target_of(target: Any, limits: Limits) -> Target:
         command = target
         return Target(
             lambda: ChildChannel(command, limits),
-            (*command.args, command.cwd),
+            (*command.args, command.cwd, command.env_policy, *sorted((command.env or {}).items())),
             command.args[0] if command.args else "",
         )
     if hasattr(target, "open") and hasattr(target, "send"):

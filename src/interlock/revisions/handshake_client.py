@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from msgspec import UNSET
+
 from ..wire.errors import (
     BadResult,
     InternalError,
@@ -84,6 +86,8 @@ class HandshakeClient(ClientEdge):
         capability = self.revision.questions.get(method)
         if capability is None or capability not in self._declared:
             return encode_error(request, MethodNotFound(f"This client does not offer {method[:200]!r}"))
+        if frame.params is not UNSET and bytes(frame.params).lstrip()[:1] != b"{":
+            return encode_error(request, InvalidParams("params must be an object"))
         params = params_of(frame)
         mode = params.get("mode", "form")
         if method == "elicitation/create" and not (isinstance(mode, str) and mode in self._modes()):
@@ -102,9 +106,6 @@ class HandshakeClient(ClientEdge):
             return encode_result(request, await exchange.ask(question))
         except Refused as refused:
             return encode_error(request, refused)
-        except (TypeError, ValueError) as error:
-            log.exception("! answering %s failed", question.method)
-            return encode_error(request, InvalidParams(f"The question could not be answered: {error}"))
         except Exception:
             log.exception("! answering %s failed", question.method)
             return encode_error(request, InternalError("The client failed to answer"))

@@ -155,8 +155,8 @@ class Prober:
     def _settle(self, line: Line, found: dict[str, Any], asked: Revision) -> ClientEdge:
         """A DiscoverResult: use a version both sides have, never one that is not listed (COMPAT-024)."""
         listed = found.get("supportedVersions")
-        if not isinstance(listed, list):
-            raise _Legacy("an answer without supportedVersions")
+        if found.get("resultType", "complete") != "complete" or not isinstance(listed, list):
+            raise _Legacy("an answer that is no DiscoverResult")
         common = self._common(cast("list[Any]", listed), Era.STATELESS)
         if common is None:
             raise self._no_stateless(cast("list[Any]", listed))
@@ -193,7 +193,7 @@ class Prober:
             await line.close()
             line = await self._dial()
         try:
-            return await self._shake_hands(line)
+            return await self._shake_hands_again(line)
         except Refused as refused:
             revision = self._proves_stateless(refused)
             if revision is None or line.end is not None:
@@ -203,6 +203,19 @@ class Prober:
             return await self._discover_again(line, revision)
         except BaseException:
             await line.close()
+            raise
+
+    async def _shake_hands_again(self, line: Line) -> ClientEdge:
+        """On the line that was probed; a server that goes at its second message gets a fresh start (COMPAT-011)."""
+        try:
+            return await self._shake_hands(line)
+        except ConnectionEnded:
+            await line.close()
+            fresh = await self._dial()
+        try:
+            return await self._shake_hands(fresh)
+        except BaseException:
+            await fresh.close()
             raise
 
     async def _discover_again(self, line: Line, revision: Revision) -> ClientEdge:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Call:
     """One request of ours on its way: woken by its answer, by progress, or by the end."""
 
     __slots__ = (
+        "_interrupted",
+        "_listening",
         "_wake",
         "cancellable",
         "heard",
@@ -66,6 +68,8 @@ class Call:
         self.heard: deque[Frame] | None = None
         self.outcome: Frame | InterlockError | None = None
         self._wake: asyncio.Future[None] | None = None
+        self._listening: asyncio.Task[Any] | None = None
+        self._interrupted = False
 
     @property
     def deadline(self) -> float:
@@ -87,6 +91,9 @@ class Call:
         if self.outcome is None:
             self.outcome = outcome
             self.wake()
+            if self._listening is not None and isinstance(outcome, InterlockError):
+                self._interrupted = True
+                self._listening.cancel()  # a listener that hangs must not hold the deadline
 
     def wake(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -106,12 +113,18 @@ class Call:
 
     async def _handle(self, frame: Frame) -> None:
         assert self.told is not None
+        task = self._listening = asyncio.current_task()
         try:
             handled = self.told(cast(str, frame.method), frame)
             if handled is not None:
                 await handled
+        except asyncio.CancelledError:
+            if not self._interrupted or (task is not None and task.uncancel() > 0):
+                raise
         except Exception:
             log.exception("! a listener failed on %s; the call goes on", frame.method)
+        finally:
+            self._listening = None
 
 
 class Calls:

@@ -22,7 +22,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
 from .lines import LineChannel
 from .pipes import FdReader
-from .process_tree import end_tree, kill_group
+from .process_tree import descendants, end_strays, end_tree, kill_group
 
 __all__ = ["Command", "ChildChannel"]
 
@@ -131,7 +131,8 @@ class ChildChannel:
         self._over = False
         self._closing: asyncio.Task[None] | None = None
         self._watch: _Watch | None = None
-        self._release: weakref.finalize[[int], ChildChannel] | None = None
+        self._release: weakref.finalize[..., ChildChannel] | None = None
+        self._descriptors: list[int] = []  # what nobody has closed yet
 
     @property
     def pid(self) -> int | None:
@@ -144,16 +145,19 @@ class ChildChannel:
         self._receiver = receiver
         process = self._process = self._spawn()
         # If nobody ever closes us, the group still goes when this object or the interpreter does.
-        self._release = weakref.finalize(self, kill_group, process.pid)
+        self._release = weakref.finalize(self, _give_up, process.pid, self._descriptors)
         assert process.stdin and process.stdout and process.stderr
         stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
+        self._descriptors += [stdin, stdout, stderr]
         self._errors = FdReader(stderr, self._heard_stderr, lambda: None)
         self._errors.start()
         self._lines = LineChannel(stdout, stdin, self._limits, on_eof=self._stdout_ended, on_broken=self._stdin_broke)
         await self._lines.open(receiver)
         self._watch = _Watch(process, self._has_exited)
+        if self._watch.descriptor >= 0:
+            self._descriptors.append(self._watch.descriptor)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = self._command
@@ -204,6 +208,7 @@ class ChildChannel:
             self._errors.close()
         kill_group(process.pid)
         process.wait()
+        self._descriptors.clear()
         if self._release is not None:
             self._release.detach()
         self._exited.set()
@@ -213,6 +218,7 @@ class ChildChannel:
         if self._over:
             return
         self._over = True
+        self._descriptors.clear()
         code = self._process.returncode if self._process else None
         name = os.path.basename(self._command.args[0])
         error = PeerClosed(f"the server process {name!r} {what}", exit_code=code, stderr=self._stderr.text())
@@ -241,6 +247,11 @@ class ChildChannel:
         if self._lines is not None:
             await self._lines.drain()
 
+    def abandon(self) -> None:
+        """Without a loop there is nobody to wait: end the group at once."""
+        if self._release is not None:
+            self._release()
+
     async def close(self) -> None:
         """Close stdin, wait, terminate, wait, kill: once, however many ask and whoever gives up waiting."""
         if self._closing is None:
@@ -249,19 +260,32 @@ class ChildChannel:
 
     async def _close(self) -> None:
         self._over = True
+        self._descriptors.clear()
+        known = descendants(self._process.pid) if self._process is not None and not self._exited.is_set() else {}
         if self._lines is not None:
             await self._lines.finish()
             self._lines.close_input()
         if self._process is not None and not self._exited.is_set():
-            await end_tree(
-                self._process.pid, self._exited, self._command.close_seconds, self._command.terminate_seconds
-            )
+            patience = self._command.close_seconds, self._command.terminate_seconds
+            await end_tree(self._process.pid, self._exited, *patience, known)
+        elif known:
+            end_strays(known)
         if self._watch is not None:
             self._watch.close()
         if self._errors is not None:
             self._errors.close()
         if self._lines is not None:
             self._lines.lose(ConnectionClosed("the connection was closed"))
+
+
+def _give_up(pid: int, descriptors: list[int]) -> None:
+    kill_group(pid)
+    for descriptor in descriptors:
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass
+    descriptors.clear()
 
 
 class _Watch:
@@ -290,6 +314,10 @@ class _Watch:
             self._loop.call_soon_threadsafe(self._on_exit)
         except RuntimeError:
             pass  # the loop is closed: the finalizer ends the group
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
 
     def close(self) -> None:
         if self._fd >= 0:

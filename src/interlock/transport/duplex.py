@@ -126,7 +126,8 @@ class Duplex:
             call.position = self._send(encode_call(call.id, method, params))
             return await call.answer()
         except asyncio.CancelledError:
-            self._withdraw(call.id, "the caller gave up", call.cancellable)
+            if call.outcome is None:  # what was answered, or given up already, is not cancelled (CANC-02)
+                self._withdraw(call.id, "the caller gave up", call.cancellable)
             raise
         finally:
             self._calls.remove(call)
@@ -279,6 +280,13 @@ class Duplex:
         """End it from this side because the peer is of no use any more."""
         self.ended(error)
         self._closing = self._loop.create_task(self._channel.close())
+
+    def abandon(self) -> None:
+        """End what can be ended without a loop, because the one this lived on is closed."""
+        self._end = self._end or ConnectionClosed("the event loop was closed")
+        give_up = getattr(self._channel, "abandon", None)
+        if give_up is not None:
+            give_up()
 
     async def settle(self, seconds: float) -> None:
         """Wait for the runs in flight, at most so long."""

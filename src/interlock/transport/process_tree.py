@@ -6,12 +6,21 @@ import asyncio
 import os
 import signal
 
-__all__ = ["end_tree", "kill_group", "descendants"]
+__all__ = ["end_tree", "end_strays", "kill_group", "descendants"]
 
 
-async def end_tree(pid: int, exited: asyncio.Event, close_seconds: float, terminate_seconds: float) -> None:
-    """Wait for an exit of its own, then TERM, then KILL. `exited` is set by whoever watches the process."""
-    strays = descendants(pid)  # now: once their parent is gone nothing says whose they were
+async def end_tree(
+    pid: int,
+    exited: asyncio.Event,
+    close_seconds: float,
+    terminate_seconds: float,
+    known: dict[int, str] | None = None,
+) -> None:
+    """Wait for an exit of its own, then TERM, then KILL. `exited` is set by whoever watches the process.
+
+    `known` are descendants seen before it was asked to go: once their parent is gone nothing says whose they were.
+    """
+    strays = {**(known or {}), **descendants(pid)}
     if not await _within(exited, close_seconds):
         strays |= descendants(pid)
         _signal_all(pid, strays, signal.SIGTERM)
@@ -19,6 +28,11 @@ async def end_tree(pid: int, exited: asyncio.Event, close_seconds: float, termin
             strays |= descendants(pid)
             _signal_all(pid, strays, signal.SIGKILL)
             await _within(exited, 5.0)
+    end_strays(strays)
+
+
+def end_strays(strays: dict[int, str]) -> None:
+    """KILL those that are still the processes they were."""
     _signal_all(0, strays, signal.SIGKILL)
 
 
