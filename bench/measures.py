@@ -174,9 +174,7 @@ class Bench:
                 keep("sequential", driver.sequential_p50_us(plan.sequential_seconds))
             if "pipelined" in due:
                 keep("pipelined", driver.pipelined_per_second(plan.pipelined_seconds))
-            self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(
-                driver.answer_bytes
-            )
+            self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(driver.answer_bytes)
 
     # ---- without a pipe ----
 
@@ -194,9 +192,7 @@ class Bench:
 
     def _note_modules(self, contestant: Contestant) -> None:
         loaded = probes.modules_loaded(contestant)
-        self.samples.facts["heavy modules loaded by the import"][contestant.name] = (
-            ", ".join(loaded) or "none"
-        )
+        self.samples.facts["heavy modules loaded by the import"][contestant.name] = ", ".join(loaded) or "none"
 
     def _in_memory_rounds(self) -> None:
         for number in range(self._plan.in_memory_rounds):

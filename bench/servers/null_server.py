@@ -6,9 +6,7 @@ What the driver counts here is the driver's own ceiling: what comes near it is f
 import os
 import sys
 
-ANSWER = (
-    b'{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","content":[{"type":"text","text":"%d"}]}}\n'
-)
+ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":{"resultType":"complete","content":[{"type":"text","text":"%d"}]}}\n'
 
 
 def main(prepared: int) -> None:
