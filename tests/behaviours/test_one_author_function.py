@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.servers import basic
-from support.wire_peer import ALL, CARRIERS
 
 from interlock import Client
+from support.servers import basic
+from support.wire_peer import ALL, CARRIERS
 
 BASIC = Path(basic.__file__)
 
