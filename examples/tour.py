@@ -17,7 +17,9 @@ async def tour(revision: str | None) -> None:
         print("  tools      ", ", ".join(tool.name for tool in await client.list_tools()))
         await client.call_tool("write_note", {"title": "shopping", "text": "Tea, milk, and more tea."})
         found = await client.call_tool(
-            "find_notes", {"words": ["tea", "milk"]}, on_progress=lambda done, of, message: steps.append(str(message))
+            "find_notes",
+            {"words": ["tea", "milk"]},
+            on_progress=lambda done, of, message: steps.append(message or f"{done:g} of {of:g}"),
         )
         print("  find_notes ", found.text, "| progress:", "; ".join(steps))
         missing = await client.call_tool("read_note", {"title": "taxes"})

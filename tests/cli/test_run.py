@@ -1,6 +1,7 @@
 """cli/run.py: a file, the Server in it, and what is said when there is none."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -58,7 +59,7 @@ def test_one_of_several_is_chosen_by_name(tmp_path):
 
 def test_several_without_a_name_are_listed(tmp_path):
     told = why_not(file_of(tmp_path, TWO))
-    assert "2 servers" in told and "FILE:notes" in told and "FILE:tasks" in told
+    assert "2 servers" in told and ".py:notes" in told and ".py:tasks" in told
 
 
 def test_none_is_said_with_how_to_make_one(tmp_path):
@@ -69,7 +70,7 @@ def test_none_is_said_with_how_to_make_one(tmp_path):
 @pytest.mark.parametrize("name", ["nope", "x"])
 def test_a_name_that_is_no_server_is_said(tmp_path, name):
     told = why_not(file_of(tmp_path, ONE + "x = 1\n") + f":{name}")
-    assert name in told and "FILE:server" in told
+    assert name in told and ".py:server" in told
 
 
 @pytest.mark.parametrize("target", ["/nowhere/server.py", "/nowhere/server.py:notes", "nope", ":", ""])
@@ -101,8 +102,19 @@ def test_what_stands_beside_the_file_can_be_imported(tmp_path):
 
 
 def test_an_error_of_the_file_itself_is_not_hidden(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        load_server(file_of(tmp_path, "1 / 0\n"))
+    told = why_not(file_of(tmp_path, "def f():\n    1 / 0\nf()\n"))
+    assert "ZeroDivisionError" in told and "line 3" in told
+    assert "importlib" not in told, "frames that are not the author's"
+
+
+def test_a_mistake_with_our_api_is_one_line(tmp_path):
+    told = why_not(file_of(tmp_path, ONE + "@server.tool\ndef f(*args): ...\n"))
+    assert "\n" not in told and "*args" in told and re.search(r"line \d+: ", told)
+
+
+def test_a_syntax_error_names_the_file_it_is_in(tmp_path):
+    (tmp_path / "broken_part.py").write_text("def (\n")
+    assert "broken_part.py line 1" in why_not(file_of(tmp_path, "import broken_part\n"))
 
 
 def test_the_main_part_of_a_file_is_not_run(tmp_path):

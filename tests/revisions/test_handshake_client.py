@@ -203,10 +203,10 @@ class Answering(Spoken):
     [
         (Refused("User rejected", code=-1), -1),
         (InvalidParams("bad"), -32602),
-        (ValueError("bad"), -32602),
-        (TypeError("bad"), -32602),
+        (ValueError("bad"), -32603),
+        (TypeError("bad"), -32603),
         (RuntimeError("secret"), -32603),
-        ({"not": object()}, -32602),
+        ({"not": object()}, -32603),
     ],
 )
 async def test_an_answer_that_fails_is_an_error_to_the_server(outcome, code, caplog):

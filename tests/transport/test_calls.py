@@ -245,9 +245,9 @@ async def test_progress_moves_the_idle_deadline_but_not_the_total_one():
     table = Table()
     call, waiting = table.add(Patience(idle=5, total=12))
     start = now()
-    for _ in range(5):
+    for step in range(5):
         await asyncio.sleep(4)
-        table.calls.progressed(call.id, progress(call.id))
+        table.calls.progressed(call.id, progress(call.id, step))
     with pytest.raises(CallTimeout) as caught:
         await waiting
     assert (caught.value.which, caught.value.seconds) == ("total", 12)

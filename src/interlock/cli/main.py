@@ -31,6 +31,9 @@ def main(arguments: list[str] | None = None) -> None:
             from ..version import __version__
 
             print(f"interlock {__version__}")
+        case [word, *_] if word != "run":
+            print(f"interlock: there is no command {word!r}\n\n{USAGE}", end="", file=sys.stderr)
+            sys.exit(2)
         case _:
             print(USAGE, end="", file=sys.stderr)
             sys.exit(2)

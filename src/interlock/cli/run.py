@@ -8,10 +8,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import traceback
 from types import ModuleType
 
 from ..server.server import Server
 from ..transport.stdio_server import take_stdio
+from ..wire.errors import LocalError
 
 __all__ = ["run", "load_server"]
 
@@ -39,11 +41,11 @@ def load_server(target: str) -> Server:
     if name:
         found = getattr(module, name, None)
         if not isinstance(found, Server):
-            raise _CannotRun(f"{path} has no Server called {name!r}. {_hint(module)}")
+            raise _CannotRun(f"{path} has no Server called {name!r}. {_hint(path, module)}")
         return found
     servers = {id(value): value for value in vars(module).values() if isinstance(value, Server)}
     if len(servers) != 1:
-        raise _CannotRun(f"{path} defines {len(servers)} servers. {_hint(module)}")
+        raise _CannotRun(f"{path} defines {len(servers)} servers. {_hint(path, module)}")
     return next(iter(servers.values()))
 
 
@@ -68,12 +70,30 @@ def _import(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        raise _CannotRun(f"{path} line {error.lineno}: {error.msg}") from error
+        raise _CannotRun(f"{error.filename or path} line {error.lineno}: {error.msg}") from error
+    except LocalError as error:
+        raise _CannotRun(f"{path} line {_line_in(path, error)}: {error}") from error
+    except Exception as error:
+        raise _CannotRun(f"{path} could not be imported:\n{_trace_from(path, error)}") from error
     return module
 
 
-def _hint(module: ModuleType) -> str:
+def _line_in(path: str, error: Exception) -> int:
+    """The line of the file that led to the error."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return (lines[-1] if lines else 0) or 0
+
+
+def _trace_from(path: str, error: Exception) -> str:
+    """The traceback without the frames that are ours: from the file on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+def _hint(path: str, module: ModuleType) -> str:
     names = sorted(name for name, value in vars(module).items() if isinstance(value, Server))
     if not names:
         return "Make one: server = interlock.Server('name')"
-    return f"Choose one: {', '.join(f'FILE:{name}' for name in names)}"
+    return f"Choose one: {', '.join(f'{path}:{name}' for name in names)}"

@@ -53,6 +53,7 @@ __all__ = ["Client", "OnProgress"]
 log = logging.getLogger("interlock.client")
 T = TypeVar("T")
 _PAGES = 1000  # pages of one list; a server that has more is taken for an endless one
+_ITEMS = 100_000  # and so many items
 _SHARED_VERDICTS = Verdicts()
 
 
@@ -93,7 +94,7 @@ class Client:
         standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
-        self._patience = timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
+        self._patience = _patience(timeout)
         self._connect_seconds = connect_timeout
         self._probe_timeout = probe_timeout
         self._keepalive = keepalive if self._target.pings else None
@@ -104,6 +105,7 @@ class Client:
         self._lost: ConnectionEnded | None = None
         self._opening: asyncio.Task[ClientEdge] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._failures = 0
         self._waiting = 0
         self._abandoned: set[asyncio.Task[ClientEdge]] = set()
         self._closing_strays: set[asyncio.Task[None]] = set()
@@ -277,7 +279,11 @@ class Client:
         on_progress: OnProgress | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> CallResult:
-        """Run a tool. A failure of the tool itself is a result with `is_error`, not an exception."""
+        """Run a tool. A failure of the tool itself is a result with `is_error`, not an exception.
+
+        `timeout` is how long the server may be silent (progress that increases is a sign of life); a `Patience`
+        says both the idle and the total deadline.
+        """
         params = {"name": name, "arguments": arguments or {}}
         return read_call(await self.request("tools/call", params, timeout=timeout, on_progress=on_progress, meta=meta))
 
@@ -364,6 +370,9 @@ class Client:
         for _ in range(_PAGES):
             result = await self.request(method, params)
             found += read_items(result, member, kind, method)
+            if len(found) > _ITEMS:
+                found.clear()
+                raise RemoteError(f"{method}: more than {_ITEMS} items")
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):
                 return found
@@ -391,7 +400,9 @@ class Client:
         try:
             self._on_notification(method, params)
         except Exception:
-            log.exception("! on_notification failed on %s", method)
+            self._failures += 1
+            if self._failures <= 10:  # a peer decides how often: the log must not
+                log.exception("! on_notification failed on %r", method[:200])
 
 
 class _Line(Duplex):
@@ -411,4 +422,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def _patience(timeout: float | Patience) -> Patience:
-    return timeout if isinstance(timeout, Patience) else Patience(idle=timeout)
+    """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
+    if isinstance(timeout, Patience):
+        return timeout
+    if timeout <= 0:
+        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
+    return Patience(idle=timeout)

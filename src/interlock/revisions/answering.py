@@ -86,5 +86,5 @@ def _in_words_of(revision: Revision, method: str, result: dict[str, Any]) -> dic
 def _internal(method: str) -> InternalError:
     """The peer gets a reference, the log gets the traceback under it: no inside is ever told."""
     reference = secrets.token_hex(4)
-    log.exception("! %s failed (reference %s)", method, reference)
+    log.exception("! %r failed (reference %s)", method[:200], reference)
     return InternalError(f"Internal error (reference {reference})")

@@ -27,6 +27,7 @@ from ..wire.errors import (
 )
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id, encode_result
+from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, SERVER_INFO, RequestMeta
 from ..wire.methods import METHODS
@@ -251,6 +252,10 @@ class HandshakeServer:
 
     def _subscribe(self, params: ResourceParams) -> Result:
         self._require("resources/subscribe")
+        if len(params.uri) > LONGEST_URI:
+            raise InvalidParams(f"A URI to watch may have {LONGEST_URI} characters")
+        if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
+            raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
         self._watched.resource_subscriptions.add(params.uri)
         return {}
 

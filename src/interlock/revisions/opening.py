@@ -171,9 +171,9 @@ class ServerSide:
             meta = params.meta if params.meta is not UNSET else NO_META
             await self._handler(Exchange(method, params, raw=raw, peer=self.handshake.peer, meta=meta))
         except (Refused, msgspec.DecodeError, UnicodeDecodeError):
-            log.debug("= the notification %s was ignored", method)
+            log.debug("= the notification %r was ignored", method[:200])
         except Exception:
-            log.exception("! handling the notification %s failed", method)
+            log.exception("! handling the notification %r failed", method[:200])
 
     def junk(self, line: bytes, bad: BadFrame) -> bytes | None:
         return None if bad.refusal is None else encode_error(bad.id, bad.refusal)

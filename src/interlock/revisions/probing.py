@@ -189,11 +189,13 @@ class Prober:
             told = f"the server does not speak {', '.join(self._rows)}: server/discover gave {why}"
             raise NoCommonRevision(told)
         log.debug("= server/discover gave %s: falling back to initialize", why)
+        shake_hands = self._shake_hands_again
         if line.end is not None:  # some servers exit on a first message that they do not know
             await line.close()
             line = await self._dial()
+            shake_hands = self._shake_hands
         try:
-            return await self._shake_hands_again(line)
+            return await shake_hands(line)
         except Refused as refused:
             revision = self._proves_stateless(refused)
             if revision is None or line.end is not None:

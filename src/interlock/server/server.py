@@ -18,7 +18,7 @@ from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from ..wire.frames import encode
-from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limits
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
@@ -323,6 +323,10 @@ class Server:
         return await prompt.get(exchange)
 
     async def _listen(self, exchange: Exchange) -> Result:
+        watched: set[str] = exchange.params.notifications.resource_subscriptions
+        if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
+            told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
+            raise InvalidParams(told)
         return await self._changes.listen(exchange, self.capabilities())
 
     # --- running ----------------------------------------------------------------------------------

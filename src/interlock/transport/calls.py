@@ -20,19 +20,24 @@ log = logging.getLogger("interlock.wire")
 _HELD = 64  # progress notifications that may wait for a slow listener; beyond it the oldest are dropped
 
 
-class _Token(msgspec.Struct):
+class _Progress(msgspec.Struct):
     progressToken: int | str | None = None
+    progress: Any = None
 
 
-_tokens = msgspec.json.Decoder(_Token)
+_progress = msgspec.json.Decoder(_Progress)
 
 
 def progress_of(frame: Frame) -> int | str | None:
     """The token a progress notification names; None for a malformed one, which is ignored."""
+    return _read_progress(frame).progressToken
+
+
+def _read_progress(frame: Frame) -> _Progress:
     try:
-        return _tokens.decode(cast(bytes, frame.params)).progressToken
+        return _progress.decode(cast(bytes, frame.params))
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
-        return None
+        return _Progress()
 
 
 class Call:
@@ -50,6 +55,7 @@ class Call:
         "outcome",
         "patience",
         "position",
+        "progress",
         "told",
         "until",
     )
@@ -70,6 +76,7 @@ class Call:
         self._wake: asyncio.Future[None] | None = None
         self._listening: asyncio.Task[Any] | None = None
         self._interrupted = False
+        self.progress = float("-inf")
 
     @property
     def deadline(self) -> float:
@@ -122,7 +129,7 @@ class Call:
             if not self._interrupted or (task is not None and task.uncancel() > 0):
                 raise
         except Exception:
-            log.exception("! a listener failed on %s; the call goes on", frame.method)
+            log.exception("! a listener failed on %r; the call goes on", frame.method)
         finally:
             self._listening = None
 
@@ -168,10 +175,13 @@ class Calls:
         return call is not None
 
     def progressed(self, token: int | str | None, frame: Frame) -> None:
-        """Progress for one of our active tokens; others are ignored."""
+        """Progress for one of our active tokens; others are ignored. Only what increases is a sign of life."""
         call = self.waiting.get(token) if token is not None else None
         if call is not None:
-            call.alive(self._loop.time())
+            value = _read_progress(frame).progress
+            if isinstance(value, int | float) and value > call.progress:
+                call.progress = value
+                call.alive(self._loop.time())
             call.hear(frame)
 
     def told(self, id: int | str, frame: Frame) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..wire.display import display
 from ..wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
@@ -106,7 +107,7 @@ class _Tail:
     def text(self) -> str:
         """For people: control characters are escaped, line breaks stay."""
         lines = self._kept.decode("utf-8", "replace").splitlines()
-        return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines).strip()
+        return "\n".join(display(line, self._size) for line in lines).strip()
 
 
 class ChildChannel:

@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from .display import display
+
 __all__ = [
     "InterlockError",
     "LocalError",
@@ -143,6 +145,10 @@ class Refused(InterlockError):
         self.message, self.data = message, data
         if code is not None:
             self.code = code
+
+    def __str__(self) -> str:
+        """For people: a peer's message may hold anything; `message` has it as it came."""
+        return display(self.message)
 
 
 class ParseError(Refused):

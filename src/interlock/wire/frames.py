@@ -121,6 +121,11 @@ def read_batch(line: bytes, limits: Limits = DEFAULT_LIMITS) -> list[Frame | Bad
 
 def diagnose(data: bytes, error: Exception) -> BadFrame:
     """Why `data` is no frame, and the id to answer with. Malformed notifications get no answer (BASE-14)."""
+    if isinstance(error, RecursionError):
+        id = id_of_beginning(data[:1024])
+        is_response = b'"method"' not in data[:1024]
+        told = ParseError("Nested too deep to be read")
+        return BadFrame(told, id, answers=id if is_response else None)
     members = _read_again(data)
     id = _usable_id(members.get("id"))
     is_response = "method" not in members and ("result" in members or "error" in members)

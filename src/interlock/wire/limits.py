@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Limits", "DEFAULT_LIMITS", "MIB"]
+__all__ = ["Limits", "DEFAULT_LIMITS", "MIB", "MOST_SUBSCRIPTIONS", "LONGEST_URI"]
 
 MIB = 1024 * 1024
 
@@ -33,3 +33,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = Limits()
+
+MOST_SUBSCRIPTIONS = 10_000  # resources one client may watch at once; more is refused with -32602
+LONGEST_URI = 8 * 1024  # characters of a URI to watch; a longer one is refused with -32602

@@ -1,0 +1,13 @@
+"""Text of a peer, made fit for a terminal or a log: it is data, and data does not move cursors."""
+
+from __future__ import annotations
+
+__all__ = ["display"]
+
+
+def display(text: str, limit: int = 2000) -> str:
+    """`text` with everything unprintable escaped, and cut where nobody reads on."""
+    shown = text[:limit]
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in shown)
+    return shown if len(text) <= limit else f"{shown}… ({len(text)} characters)"
