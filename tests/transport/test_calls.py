@@ -384,6 +384,7 @@ class CallsMachine(RuleBasedStateMachine):
         self.loop = VirtualLoop()
         self.withdrawn = []
         self.calls = Calls(self.loop, lambda id, reason, cancellable: self.withdrawn.append(id))
+        self.step = 0
         self.tasks, self.model, self.patience, self.alive_at, self.born_at = {}, {}, {}, {}, {}
         self.heard = {}
         self.failed = False
@@ -419,7 +420,8 @@ class CallsMachine(RuleBasedStateMachine):
     @rule(id=ids)
     def progress(self, id):
         before = len(self.heard[id])
-        self.calls.progressed(id, progress(id))
+        self.step += 1  # only what increases is a sign of life
+        self.calls.progressed(id, progress(id, self.step))
         self.settle()
         waiting = self.model[id] == "waiting"
         assert len(self.heard[id]) == before + waiting

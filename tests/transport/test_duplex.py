@@ -317,7 +317,31 @@ async def test_requests_in_flight_are_bounded_and_responses_still_pass():
     await call
     duplex.received(encode_notice("notifications/cancelled", {"requestId": 1}))
     duplex.received(encode_call(4, "later", {}))
+    assert channel.last()["id"] == 4, "a cancelled run counts until its handler has ended"
+    await turns()
+    duplex.received(encode_call(5, "later", {}))
     assert duplex.in_flight == 2
+    await end(duplex)
+
+
+async def test_what_comes_after_the_end_starts_nothing():
+    _channel, side, duplex = made()
+    await end(duplex)
+    duplex.received(encode_call(1, "later", {}))
+    duplex.oversized(b"{", 10**9)
+    await turns()
+    assert duplex.in_flight == 0 and not side.gates
+
+
+async def test_a_carrier_that_cannot_send_ends_the_connection():
+    channel, _side, duplex = made()
+
+    def broken(message):
+        raise RuntimeError("no \x1b[31mluck")
+
+    channel.send = broken
+    with pytest.raises(ConnectionLost, match=r"no \\x1b"):
+        await duplex.call("a", {}, patience=FOREVER)
     await end(duplex)
 
 

@@ -160,7 +160,6 @@ class Client:
     async def _connect(self) -> ClientEdge:
         if self._edge is not None:
             await self._edge.close()  # what is left of a lost connection
-        self._lost = None
         prober = Prober(
             self._dial,
             self._rows,
@@ -206,9 +205,7 @@ class Client:
         edge = self._edge = opening.result()
         line = cast(_Line, edge.link)
         self._lost = line.end
-        if self._closed:
-            self._closing = asyncio.get_running_loop().create_task(edge.close())
-        elif self._keepalive is not None and edge.revision.era is Era.HANDSHAKE:
+        if self._keepalive is not None and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
 
     def _ended(self, error: ConnectionEnded) -> None:
@@ -218,7 +215,7 @@ class Client:
 
     async def close(self) -> None:
         """End the connection and everything it started. Idempotent; who gives up waiting does not stop it."""
-        if self._loop is None or self._loop.is_closed():
+        if self._loop is None or not self._loop.is_running():
             self._closed = True
             if self._edge is not None:
                 cast(_Line, self._edge.link).abandon()
@@ -389,9 +386,9 @@ class Client:
         loop = self._loop
         if loop is None or loop is _running_loop():
             return work
-        if loop.is_closed():
+        if not loop.is_running():
             work.close()
-            raise LocalError("the event loop that this client was opened on is closed")
+            raise LocalError("the event loop that this client was opened on is closed or not running")
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:

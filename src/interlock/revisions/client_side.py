@@ -32,6 +32,7 @@ class ClientSide:
         self._hear: Callable[[Id, Frame], bool] | None = None
         self.edge: ClientEdge | None = None
         self.junk_lines = 0
+        self.stray_requests = 0
 
     def attach(self, hear: Callable[[Id, Frame], bool]) -> None:
         """How to hand a notification to the call it belongs to."""
@@ -48,7 +49,9 @@ class ClientSide:
         if edge is None and frame.method == "ping":  # allowed at any time, also while we introduce ourselves
             return encode_result(cast(Id, frame.id), {})
         # A stateless server never asks, and its client never sends a response (2026-07-28 basic/index).
-        log.warning("! the server sent a request (%r), which it must not do in this revision", frame.method)
+        self.stray_requests += 1
+        if self.stray_requests <= _JUNK_LOGGED:
+            log.warning("! the server sent a request (%.200r), which it must not do in this revision", frame.method)
         return None
 
     def notification(self, frame: Frame) -> None:

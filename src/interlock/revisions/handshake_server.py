@@ -150,6 +150,8 @@ class HandshakeServer:
         finally:
             self._opening = None
             opening.set_result(None)
+            if self._revision is None:
+                self._ready.clear()  # an `initialized` behind a failed introduction means nothing
 
     def _introduce(self, peer: Peer, revision: Revision) -> Handler:
         """`server/discover` of the handler, said as the result of `initialize`."""

@@ -60,7 +60,7 @@ class Verdicts:
     def get(self, target: Any) -> Era | None:
         era, until = self._found.get(target, (None, 0.0))
         if era is Era.HANDSHAKE and monotonic() >= until:
-            del self._found[target]
+            self._found.pop(target, None)
             return None
         return era
 
@@ -188,7 +188,7 @@ class Prober:
             await line.close()
             told = f"the server does not speak {', '.join(self._rows)}: server/discover gave {why}"
             raise NoCommonRevision(told)
-        log.debug("= server/discover gave %s: falling back to initialize", why)
+        log.debug("= server/discover gave %.200r: falling back to initialize", why)
         shake_hands = self._shake_hands_again
         if line.end is not None:  # some servers exit on a first message that they do not know
             await line.close()

@@ -114,3 +114,5 @@ class BlockingContext(Context):
                 waiting.result(timeout=1.0)
             except TimeoutError:
                 continue
+        if waiting.done() and not waiting.cancelled():
+            waiting.result()

@@ -29,14 +29,20 @@ class _Job:
         """In the thread: work, then hand the outcome to the loop. What was cancelled while it waited never starts."""
         if self.future.cancelled():
             return
+        settle: Callable[[Any], None] = self._give
+        outcome: Any
         try:
-            settle, outcome = self._give, self.context.run(self.call)
+            outcome = self.context.run(self.call)
         except BaseException as error:
             settle, outcome = self._fail, error
         try:
             self.loop.call_soon_threadsafe(settle, outcome)
         except RuntimeError:
             pass  # the loop is closed: nobody waits any more
+
+    def forget(self, future: asyncio.Future[Any]) -> None:
+        if future.cancelled():
+            self.call = _nothing
 
     def _give(self, value: Any) -> None:
         if not self.future.done():
@@ -46,6 +52,9 @@ class _Job:
         if not self.future.done():
             # A future refuses StopIteration; the others reach the awaiting task as they are.
             self.future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
+
+
+def _nothing() -> None: ...
 
 
 class Threads:
@@ -60,6 +69,7 @@ class Threads:
     async def run(self, call: Callable[[], T]) -> T:
         """Call it in a thread, in the caller's context. Cancelling stops the waiting, not the thread."""
         job = _Job(call, asyncio.get_running_loop(), copy_context())
+        job.future.add_done_callback(job.forget)  # who cancels what still waits frees its arguments
         self._jobs.put(job)
         if not self._idle.acquire(blocking=False) and self._started < self._size:
             self._started += 1

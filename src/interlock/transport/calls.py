@@ -10,13 +10,14 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError
+from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError, RemoteError
 from ..wire.frames import Frame
 from ..wire.link import Patience, Told
 
 __all__ = ["Call", "Calls", "progress_of"]
 
 log = logging.getLogger("interlock.wire")
+_MOST_HEARD = 65_536  # notifications of any kind that may wait; beyond it the call fails
 _HELD = 64  # progress notifications that may wait for a slow listener; beyond it the oldest are dropped
 
 
@@ -90,15 +91,30 @@ class Call:
     def hear(self, frame: Frame) -> None:
         if self.told is not None and self.outcome is None:
             if self.heard is None:
-                self.heard = deque(maxlen=_HELD)
+                self.heard = deque()
+            if len(self.heard) >= _HELD and frame.method == "notifications/progress":
+                self._drop_oldest_progress()
             self.heard.append(frame)
+            if len(self.heard) > _MOST_HEARD:
+                self.settle(RemoteError(f"{self.method}: more than {_MOST_HEARD} notifications nobody took yet"))
             self.wake()
+
+    def _drop_oldest_progress(self) -> None:
+        assert self.heard is not None
+        for frame in self.heard:
+            if frame.method == "notifications/progress":
+                self.heard.remove(frame)
+                return
 
     def settle(self, outcome: Frame | InterlockError) -> None:
         if self.outcome is None:
             self.outcome = outcome
             self.wake()
-            if self._listening is not None and isinstance(outcome, InterlockError):
+            if (
+                self._listening is not None
+                and isinstance(outcome, InterlockError)
+                and self._listening is not _current_task()
+            ):
                 self._interrupted = True
                 self._listening.cancel()  # a listener that hangs must not hold the deadline
 
@@ -132,6 +148,13 @@ class Call:
             log.exception("! a listener failed on %r; the call goes on", frame.method)
         finally:
             self._listening = None
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 class Calls:
@@ -212,8 +235,8 @@ class Calls:
                 continue  # telling the peer of the one before ended the connection
             total = call.until <= now
             seconds = cast(float, call.patience.total if total else call.patience.idle)
-            self._withdraw(call.id, "the deadline passed", call.cancellable)
             call.settle(CallTimeout(call.method, seconds, "total" if total else "idle"))
+            self._withdraw(call.id, "the deadline passed", call.cancellable)
         self._timer = None
         self._set_timer(min((call.deadline for call in self.waiting.values()), default=float("inf")))
 

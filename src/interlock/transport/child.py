@@ -202,12 +202,16 @@ class ChildChannel:
         """Called while the child is a zombie: its group id cannot belong to anybody else yet."""
         process = self._process
         assert process is not None
-        if self._lines is not None:
-            self._lines.read_rest()  # answers it wrote right before the end
-        if self._errors is not None:
-            self._errors.read_rest()
-            self._errors.close()
         kill_group(process.pid)
+        try:
+            if self._lines is not None:
+                self._lines.read_rest()  # answers it wrote right before the end
+            if self._errors is not None:
+                self._errors.read_rest()
+        except Exception:
+            log.exception("! handling the last words of pid %s failed", process.pid)
+        if self._errors is not None:
+            self._errors.close()
         process.wait()
         self._descriptors.clear()
         if self._release is not None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
+from ..wire.display import display
 from ..wire.errors import (
     BadFrame,
     BadResult,
@@ -148,7 +149,11 @@ class Duplex:
             raise MessageTooLarge(
                 f"a message of {len(message)} bytes is over the limit of {self._limits.message_bytes}"
             )
-        position = self._channel.send(message)
+        try:
+            position = self._channel.send(message)
+        except Exception as error:
+            self.fail(ConnectionLost(f"the carrier could not send: {display(str(error), 200)}"))
+            return None
         if self._channel.backlog > self._limits.outbound_bytes:
             self.fail(ConnectionLost(f"the peer left {self._channel.backlog} bytes unread"))
         return position
@@ -168,6 +173,8 @@ class Duplex:
 
     def received(self, message: bytes) -> None:
         """One message of the peer. Never raises: bad bytes get their answer and the next message is read."""
+        if self._end is not None:
+            return  # what comes after the end starts nothing
         self.heard += 1
         if len(message) > self._limits.message_bytes:  # of a channel that does not look itself
             self.oversized(message[:1024], len(message))
@@ -183,6 +190,8 @@ class Duplex:
         self._receive(frame, self._reply)
 
     def oversized(self, beginning: bytes, size: int) -> None:
+        if self._end is not None:
+            return
         told = f"A message of {size} bytes is over the limit of {self._limits.message_bytes}"
         id = id_of_beginning(beginning)
         answers = id if b'"method"' not in beginning else None
@@ -233,7 +242,7 @@ class Duplex:
             return
         # `initialize` is never refused or cancelled (basic/utilities/cancellation): others wait for its end.
         opening = frame.method == "initialize"
-        if len(self._runs) >= self._limits.in_flight and not opening:
+        if self._runs.load >= self._limits.in_flight and not opening:
             work[0].close()
             told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
             reply(encode_error(id, InternalError(told)))
@@ -262,7 +271,9 @@ class Duplex:
             return True
         if not self._runs.cancel(told.request_id):
             return False
-        log.info("= request %r was cancelled by the peer: %r", told.request_id, told.reason or "no reason given")
+        log.info(
+            "= request %.100r was cancelled by the peer: %.200r", told.request_id, told.reason or "no reason given"
+        )
         return True
 
     # --- the end ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from collections.abc import Callable
 __all__ = ["FdReader", "FdWriter"]
 
 _CHUNK = 256 * 1024
+_REST = 16  # reads for what a dead writer left: a pipe holds 64 KiB, 1 MiB at the most
 
 
 class FdReader:
@@ -70,8 +71,10 @@ class FdReader:
                 return
 
     def read_rest(self) -> None:
-        """Take what is there already, for a writer that is gone."""
-        while self._open and self._watched:
+        """Take what is there already, for a writer that is gone. Bounded: somebody else may go on writing."""
+        for _ in range(_REST):
+            if not self._open or not self._watched:
+                return
             try:
                 chunk = os.read(self._fd, _CHUNK)
             except OSError:

@@ -45,6 +45,11 @@ class Runs:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def load(self) -> int:
+        """What counts against the bound: cancelled runs too, as long as their handlers have not ended."""
+        return max(len(self._by_id), len(self._workers))
+
     def __contains__(self, id: Id) -> bool:
         return id in self._by_id
 

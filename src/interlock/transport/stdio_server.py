@@ -51,7 +51,7 @@ def run_stdio(
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
-    streams = take_stdio()
+    streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
     _run(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
 
 

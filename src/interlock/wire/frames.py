@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, Literal, cast
 
 import msgspec
@@ -58,7 +59,7 @@ _errors = msgspec.json.Decoder(ErrorObject)
 _arrays = msgspec.json.Decoder(list[Raw])
 _encoder = msgspec.json.Encoder()
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+_STEPS = bytes.maketrans(b"{}[]", bytes((0, 2, 0, 2)))  # 1 - 0 opens, 1 - 2 closes
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LEADING_ID = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
@@ -206,13 +207,9 @@ def _is_json(data: bytes) -> bool:
 
 
 def _too_deep(data: bytes, limit: int) -> bool:
-    """Peel off one level of innermost brackets after the other; all in C, and each pass is shorter."""
-    left = _STRINGS.sub(b"", data).translate(_AS_SQUARE, _NOT_BRACKETS)
-    for _ in range(limit):
-        if not left:
-            return False
-        left = left.replace(b"[]", b"")
-    return bool(left)
+    """One pass over the brackets outside of strings: +1 for each that opens, -1 for each that closes."""
+    brackets = _STRINGS.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
+    return max(accumulate(map((1).__sub__, brackets)), default=0) > limit
 
 
 def _one_line(message: str) -> str:

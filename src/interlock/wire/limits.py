@@ -23,7 +23,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 1024
     """Requests of the peer running at once; a further one is refused with -32603, responses still pass."""
     waiting: int = 65_536
-    """Calls of ours waiting at once; a further one raises `NotOpen`… at the caller, nothing is sent."""
+    """Calls of ours waiting at once; a further one raises `LocalError` at the caller, nothing is sent."""
     outbound_bytes: int = 128 * MIB
     """Bytes written that the peer has not taken; beyond this the connection is ended as lost."""
     pressure_bytes: int = 1 * MIB
