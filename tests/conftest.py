@@ -19,8 +19,29 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    asyncio.run(_bounded(pyfuncitem.obj, arguments))
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_bounded(pyfuncitem.obj, arguments))
+    finally:
+        try:
+            loop.run_until_complete(_clean_up())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
     return True
+
+
+async def _clean_up() -> None:
+    """Like the end of `asyncio.run`, but a task that never ends fails one test instead of hanging them all."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        _, deaf = await asyncio.wait(rest, timeout=10)
+        assert not deaf, f"tasks that do not end: {deaf}"
+    await asyncio.get_running_loop().shutdown_asyncgens()
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
 async def _bounded(test: Any, arguments: dict[str, Any]) -> None:

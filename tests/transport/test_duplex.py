@@ -317,9 +317,6 @@ async def test_requests_in_flight_are_bounded_and_responses_still_pass():
     await call
     duplex.received(encode_notice("notifications/cancelled", {"requestId": 1}))
     duplex.received(encode_call(4, "later", {}))
-    assert channel.last()["id"] == 4, "a cancelled run counts until its handler has ended"
-    await turns()
-    duplex.received(encode_call(5, "later", {}))
     assert duplex.in_flight == 2
     await end(duplex)
 

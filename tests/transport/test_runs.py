@@ -580,3 +580,27 @@ async def test_a_run_that_must_not_be_cancelled_is_not_and_still_ends_with_the_c
     await turns()
     assert found.by_id == {1: [None]}
     assert found.nothing_left()
+
+
+async def test_cancelled_runs_that_never_end_are_bounded_too():
+    released = asyncio.Event()
+
+    async def deaf() -> bytes:
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+        return b""
+
+    runs = Runs(asyncio.get_running_loop(), lambda: None)
+    for id in range(4):
+        assert not runs.is_full(2)
+        runs.start(id, (deaf(), None), lambda answer: None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        runs.cancel(id)
+    assert len(runs) == 0 and runs.is_full(2)
+    released.set()
+    await runs.settle(5)
+    assert not runs.is_full(2)

@@ -242,7 +242,7 @@ class Duplex:
             return
         # `initialize` is never refused or cancelled (basic/utilities/cancellation): others wait for its end.
         opening = frame.method == "initialize"
-        if self._runs.load >= self._limits.in_flight and not opening:
+        if self._runs.is_full(self._limits.in_flight) and not opening:
             work[0].close()
             told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
             reply(encode_error(id, InternalError(told)))

@@ -45,10 +45,9 @@ class Runs:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    @property
-    def load(self) -> int:
-        """What counts against the bound: cancelled runs too, as long as their handlers have not ended."""
-        return max(len(self._by_id), len(self._workers))
+    def is_full(self, limit: int) -> bool:
+        """No room for another. A cancelled run makes room at once, but as many again that never end make none."""
+        return len(self._by_id) >= limit or len(self._workers) >= 2 * limit
 
     def __contains__(self, id: Id) -> bool:
         return id in self._by_id
