@@ -36,7 +36,7 @@ from ..wire.errors import (
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience
-from ..wire.meta import check_author_keys
+from ..wire.meta import LOG_LEVEL, check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation
 from ..wire.types.content import ResourceContents
@@ -326,11 +326,12 @@ class Client:
         meta: Mapping[str, Any] | None = None,
     ) -> Result:
         """Any request, by name; the members of its result as they came."""
+        check_author_keys(meta, trace=True)
         sent = dict(params or {})
+        if "_meta" in sent:  # raw params may ask for log messages of their own level, nothing else that is reserved
+            check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
         if meta:
             sent["_meta"] = {**sent.get("_meta", {}), **meta}
-        if "_meta" in sent:
-            check_author_keys(sent["_meta"], trace=True)
         patience = self._patience if timeout is None else _patience(timeout)
         exchange = Calling(method, sent, self._me, patience, self._answers, on_progress, on_notification)
         return await self._here(self._call(exchange))
