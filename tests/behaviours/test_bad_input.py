@@ -356,6 +356,8 @@ async def test_five_thousand_levels(carrier, revision):
             for text in (value, value[: len(value) // 2]):  # whole, and cut in the middle
                 said = await canary.after(frame % text, expected=True)
                 (answer,) = said
+                if isinstance(answer, list):  # an array of one bad element, where Python reads that deep (batches)
+                    (answer,) = answer
                 assert code_of(answer) in (PARSE, INVALID, PARAMS), f"{kind} as {place}: {answer}"
                 assert answer.get("id", 9) == 9
 
