@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+_MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
 DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
 
 
@@ -78,9 +79,9 @@ def no_threads_left() -> Any:
     """Handler threads may idle; anything else that a test started must be gone."""
     before = set(threading.enumerate())
     yield
-    left = [
-        thread.name
-        for thread in threading.enumerate()
-        if thread not in before and not thread.name.startswith(("interlock-handler", "asyncio_", "asyncio-waitpid-"))
-    ]
+    started = [thread for thread in threading.enumerate() if thread not in before]
+    foreign = [thread for thread in started if not thread.name.startswith(_MAY_STAY)]
+    for thread in foreign:
+        thread.join(10)  # one that has told its news may still be on its last step
+    left = [thread.name for thread in foreign if thread.is_alive()]
     assert not left, f"threads left behind: {left}"
