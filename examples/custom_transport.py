@@ -94,9 +94,6 @@ class SocketChannel:
         self._streams[1].write(message + b"\n")
         return None  # asyncio forgets what it could not write when a socket breaks: nothing is promised
 
-    def flush(self) -> None:
-        """Nothing to do: asyncio writes at once what the socket takes."""
-
     @property
     def delivered(self) -> int | None:
         """Unknown, see `send`. Calls that a broken connection fails then say so: `error.sent is None`."""

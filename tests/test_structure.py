@@ -378,7 +378,7 @@ MEMBERS = {
     "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "cancelled client exchange log progress trace",
-    "Exchange": "ask live meta method notify params patience peer raw",
+    "Exchange": "ask live meta method notify params patience peer raw silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "capabilities method notification prompt remove_prompt remove_resource remove_tool resource "

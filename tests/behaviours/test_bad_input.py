@@ -62,7 +62,6 @@ class Canary:
         number = f"canary-{next(self.numbers)}"
         frame = peer.frame("tools/call", {"name": "echo", "arguments": {"text": number}}, id=number)
         peer.channel.send(json.dumps(frame).encode())
-        peer.channel.flush()
         assert text_of(await peer.response(number)) == number, f"after {line[:200]!r}"
         if expected and not peer.heard:
             peer.heard.append(await peer.receive())

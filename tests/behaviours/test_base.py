@@ -114,6 +114,7 @@ async def test_an_id_in_flight_cannot_be_used_again(carrier, revision):
         assert refused["error"]["code"] == -32600
         assert (await peer.request("ping", id="50"))["result"] == {}  # the string is another id
         peer.notify("notifications/cancelled", {"requestId": 50})
+        await barrier(peer)
         gone = await peer.result("tools/call", {"name": "was_stopped", "arguments": {"name": "a"}})
         assert gone["content"][0]["text"] == "True"
 

@@ -356,9 +356,8 @@ async def test_cancellations_right_behind_their_requests(carrier, revision):
         for number, id in enumerate(ids):
             frame = peer.frame("tools/call", {"name": "echo", "arguments": {"text": id}}, id=id)
             note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": ids[number // 2]}}
-            peer.channel.send(json.dumps(frame).encode())  # no flush: the pipe gets them together
+            peer.channel.send(json.dumps(frame).encode())  # written together, in the next turn
             peer.channel.send(json.dumps(note).encode())
-        peer.channel.flush()
         await peer.settle()
         for id in ids:
             found = answers(peer, id)
@@ -403,7 +402,6 @@ async def test_initialize_cannot_be_cancelled(carrier, revision):
         peer.transcript.sent(frame, sender="client")
         peer.channel.send(json.dumps(frame).encode())
         peer.channel.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
-        peer.channel.flush()
         peer._ids = 1
         assert (await peer.response(1))["result"]["protocolVersion"] == revision
         peer.notify("notifications/initialized")

@@ -46,9 +46,6 @@ class QueueChannel:
         elif other is not None:
             self.loop.call_soon(other.receiver.received, message)
 
-    def flush(self):
-        pass
-
     @property
     def delivered(self):
         return None

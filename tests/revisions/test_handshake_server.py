@@ -71,11 +71,28 @@ async def initialize(server, version="2025-11-25", capabilities=None, id=1):
     return await done(begin(server, "initialize", hello, id))
 
 
+STREAMS = []
+
+
+def stream(work):
+    """What a connection does with the work a notification leads to."""
+    if work is not None:
+        STREAMS.append(asyncio.ensure_future(work))
+
+
+async def end_streams():
+    mine = [each for each in STREAMS if not each.done()]
+    STREAMS.clear()
+    for each in mine:
+        each.cancel()
+    await asyncio.gather(*mine, return_exceptions=True)
+
+
 async def opened(handler=None, version="2025-11-25", capabilities=None, ready=False, **options):
     server = new(handler, **options)
     await initialize(server, version, capabilities)
     if ready:
-        server.initialized()
+        stream(server.initialized())
         await turns()
     return server
 
@@ -281,24 +298,24 @@ async def test_a_result_is_in_the_words_of_the_session():
 async def test_initialized_before_initialize_means_nothing():
     told = []
     server = new(on_ready=lambda: told.append(1))
-    server.initialized()
+    stream(server.initialized())
     assert told == []
 
 
 async def test_initialized_counts_once_and_starts_one_stream():
     told, handler = [], Handler()
     server = await opened(handler, on_ready=lambda: told.append(1))
-    server.initialized()
-    server.initialized()
+    stream(server.initialized())
+    stream(server.initialized())
     await turns()
     assert told == [1]
     assert len(handler.listened) == 1
-    server.ended()
+    await end_streams()
 
 
 async def test_the_stream_asks_for_what_the_server_declared():
     handler = Handler()
-    server = await opened(handler, ready=True)
+    await opened(handler, ready=True)
     [exchange] = handler.listened
     wanted = exchange.params.notifications
     assert (wanted.tools_list_changed, wanted.prompts_list_changed, wanted.resources_list_changed) == (
@@ -306,17 +323,17 @@ async def test_the_stream_asks_for_what_the_server_declared():
         False,
         True,
     )
-    server.ended()
+    await end_streams()
 
 
 async def test_change_notices_are_told_to_the_session_in_its_words():
     outlet, handler = Outlet(), Handler()
-    server = await opened(handler, ready=True, outlet=outlet)
+    await opened(handler, ready=True, outlet=outlet)
     [exchange] = handler.listened
     await exchange.notify("notifications/subscriptions/acknowledged", {"notifications": {}})
     await exchange.notify("notifications/tools/list_changed", {})
     assert outlet.told == [("notifications/tools/list_changed", {})]
-    server.ended()
+    await end_streams()
 
 
 async def test_initialized_may_overtake_the_answer():
@@ -325,14 +342,14 @@ async def test_initialized_may_overtake_the_answer():
     server = new(handler)
     opening = asyncio.ensure_future(initialize(server))
     await turns()
-    server.initialized()
+    stream(server.initialized())
     await turns()
     assert handler.listened == []
     handler.discovering.set()
     await opening
     await turns()
     assert len(handler.listened) == 1
-    server.ended()
+    await end_streams()
 
 
 async def test_a_stream_for_an_opening_that_failed_is_never_asked_for(caplog):
@@ -347,7 +364,7 @@ async def test_a_stream_for_an_opening_that_failed_is_never_asked_for(caplog):
     server = new(failing)
     opening = asyncio.ensure_future(initialize(server))
     await turns()
-    server.initialized()
+    stream(server.initialized())
     gate.set()
     await opening
     await turns()
@@ -355,8 +372,8 @@ async def test_a_stream_for_an_opening_that_failed_is_never_asked_for(caplog):
 
 
 async def test_a_handler_without_change_notices_is_fine(caplog):
-    server = await opened(Handler(listens=False), ready=True)
-    server.ended()
+    await opened(Handler(listens=False), ready=True)
+    await end_streams()
     assert not caplog.records
 
 
@@ -369,23 +386,6 @@ async def test_a_stream_that_breaks_is_logged(caplog):
     with caplog.at_level(logging.ERROR, "interlock.server"):
         await opened(broken, ready=True)
     assert "change notices" in caplog.text
-
-
-async def test_the_end_of_the_connection_ends_the_stream():
-    ended = []
-
-    class Noticing(Handler):
-        async def __call__(self, exchange):
-            try:
-                return await super().__call__(exchange)
-            finally:
-                ended.append(exchange.method)
-
-    server = await opened(Noticing(), ready=True)
-    server.ended()
-    await turns()
-    assert ended == ["server/discover", "subscriptions/listen"]
-    (await opened()).ended()  # also without a stream
 
 
 # --- asking ---
@@ -404,10 +404,10 @@ async def test_a_question_waits_for_initialized():
     work = asyncio.ensure_future(done(begin(server, "tools/call", {"name": "a"}, 2, outlet)))
     await turns()
     assert outlet.asked == []  # nothing but pings and logs before `initialized` (basic/lifecycle)
-    server.initialized()
+    stream(server.initialized())
     assert (await work)["result"] == {"answer": {"roots": []}}
     assert [method for method, *_ in outlet.asked] == ["roots/list"]
-    server.ended()
+    await end_streams()
 
 
 async def test_a_question_that_may_not_be_asked_does_not_wait():
@@ -486,17 +486,17 @@ async def test_subscriptions_are_what_the_stream_watches():
     ):
         assert (await done(begin(server, method, params)))["result"] == {}
         assert wanted.resource_subscriptions == watched
-    server.ended()
+    await end_streams()
 
 
 async def test_a_subscription_made_before_initialized_counts():
     handler = Handler()
     server = await opened(handler)
     await done(begin(server, "resources/subscribe", {"uri": "a:b"}))
-    server.initialized()
+    stream(server.initialized())
     await turns()
     assert handler.listened[0].params.notifications.resource_subscriptions == {"a:b"}
-    server.ended()
+    await end_streams()
 
 
 async def test_shutdown_is_a_courtesy():
@@ -509,7 +509,7 @@ async def test_a_question_after_initialized_does_not_wait():
     server = await opened(Handler(verb=asking()), capabilities={"roots": {}}, ready=True)
     answer = await done(begin(server, "tools/call", {"name": "a"}, 2, outlet))
     assert answer["result"] == {"answer": {"roots": []}}
-    server.ended()
+    await end_streams()
 
 
 async def test_a_server_without_the_handshake_has_no_ping():

@@ -1,6 +1,5 @@
 """revisions/opening.py: which era speaks is decided for every message on its own (modern.md §11)."""
 
-import asyncio
 import json
 import logging
 
@@ -137,11 +136,17 @@ async def test_params_that_are_no_json_inside_are_refused():
 # --- notifications ---
 
 
+async def hear(side, frame):
+    """What a connection does: it runs the work that a notification leads to."""
+    if (work := side.notification(frame)) is not None:
+        await work
+
+
 async def test_initialized_makes_the_session_ready_once():
     ready = []
     side = await opened(on_ready=lambda: ready.append(1))
-    side.notification(notice("notifications/initialized"))
-    side.notification(notice("notifications/initialized"))
+    await hear(side, notice("notifications/initialized"))
+    await hear(side, notice("notifications/initialized"))
     assert ready == [1]
     await turns()
 
@@ -156,7 +161,7 @@ async def test_a_notification_is_handed_to_the_handler():
         return {}
 
     side = await opened(hears)
-    side.notification(notice("notifications/example/ring", {"tone": 1, "_meta": {"progressToken": 5}}))
+    await hear(side, notice("notifications/example/ring", {"tone": 1, "_meta": {"progressToken": 5}}))
     await turns()
     assert heard == [("notifications/example/ring", b'{"tone":1,"_meta":{"progressToken":5}}', 5, "c")]
 
@@ -170,7 +175,7 @@ async def test_notifications_of_the_edge_are_not():
 
     side = side_of(hears)
     for method in ("notifications/initialized", "notifications/cancelled", "notifications/progress"):
-        side.notification(notice(method, {}))
+        await hear(side, notice(method, {}))
     await turns()
     assert heard == []
 
@@ -182,7 +187,7 @@ async def test_a_notification_that_fails_harms_nobody(error, caplog):
 
     side = side_of(fails)
     with caplog.at_level(logging.ERROR, "interlock.server"):
-        side.notification(notice("notifications/example/ring"))
+        await hear(side, notice("notifications/example/ring"))
         await turns()
     assert ("boom" in caplog.text) == isinstance(error, RuntimeError)
 
@@ -195,26 +200,11 @@ async def test_a_malformed_notification_is_ignored(caplog):
         return {}
 
     side = side_of(hears)
-    side.notification(notice("notifications/example/ring", []))
-    side.notification(notice("notifications/example/ring", {"_meta": 7}))
+    await hear(side, notice("notifications/example/ring", []))
+    await hear(side, notice("notifications/example/ring", {"_meta": 7}))
     await turns()
     assert heard == []
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-async def test_notifications_handled_at_once_are_bounded():
-    running = []
-
-    async def waits(exchange):
-        running.append(1)
-        await asyncio.Event().wait()
-
-    side = side_of(waits)
-    for _ in range(1000):
-        side.notification(notice("notifications/example/ring"))
-    await turns()
-    assert len(running) == 256
-    side.ended(ConnectionClosed("over"))
 
 
 # --- junk and the end ---
@@ -228,24 +218,10 @@ def test_junk_is_answered_with_what_it_deserves():
     assert "id" not in json.loads(side.junk(b"x", BadFrame(ParseError("broken"))))
 
 
-async def test_the_end_stops_what_runs_and_is_told():
-    stopped, told = [], []
-
-    async def waits(exchange):
-        if exchange.method == "server/discover":
-            return {}
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.append(exchange.method)
-
-    side = await opened(waits, on_end=lambda: told.append(1))
-    side.notification(notice("notifications/initialized"))
-    side.notification(notice("notifications/example/ring"))
-    await turns()
+async def test_the_end_is_told():
+    told = []
+    side = await opened(on_end=lambda: told.append(1))
     side.ended(ConnectionClosed("over"))
-    await turns()
-    assert sorted(stopped) == ["notifications/example/ring", "subscriptions/listen"]
     assert told == [1]
 
 
@@ -300,7 +276,7 @@ async def test_a_method_without_its_id_never_runs_its_handler():
 
     side = side_of(notes)
     for method in ("tools/call", "example/own", "initialize", "notification/x"):
-        side.notification(notice(method, {"name": "a"}))
+        await hear(side, notice(method, {"name": "a"}))
     await turns()
     assert ran == []
 

@@ -57,10 +57,10 @@ async def test_progress_increases_and_is_in_the_words_of_the_revision():
     for revision, members in ((A, {"progressToken", "progress"}), (B, {"progressToken", "progress", "message"})):
         outlet = Outlet()
         exchange = served(outlet, revision)
-        assert not exchange.reported_progress
+        assert exchange.meter is None
         for value in (1, 1, 0, 2):
             await exchange.notify("notifications/progress", {"progressToken": 7, "progress": value, "message": "m"})
-        assert exchange.reported_progress
+        assert exchange.meter is not None
         assert [params["progress"] for _, params in outlet.told] == [1, 2]
         assert all(set(params) == members for _, params in outlet.told)
 

@@ -70,7 +70,6 @@ class Channel:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.receiver: Any = None
-        self.flushed = 0
         self.closed = 0
         self.backlog = 0
         self.delivered: int | None = None
@@ -85,9 +84,6 @@ class Channel:
         self.sent.append(message)
         self.on_send(message)
         return self.positions.pop(0) if self.positions else None
-
-    def flush(self) -> None:
-        self.flushed += 1
 
     async def drain(self) -> None:
         await self.drained.wait()

@@ -35,7 +35,6 @@ def together(peer: WirePeer, *frames: Any, judged: bool = True) -> None:
     for frame in frames:
         peer.transcript.sent(frame, sender="client", judged=judged)
         peer.channel.send(json.dumps(frame).encode())
-    peer.channel.flush()
 
 
 async def barrier(peer: WirePeer) -> None:

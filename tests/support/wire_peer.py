@@ -85,7 +85,6 @@ class WirePeer:
         except (ValueError, RecursionError):
             pass  # no JSON: nothing a schema could judge
         self.channel.send(data)
-        self.channel.flush()
 
     def next_id(self) -> int:
         self._ids += 1
@@ -152,7 +151,8 @@ class WirePeer:
             self.heard.append(frame)
 
     async def receive(self) -> Any:
-        """The next frame of the other side."""
+        """The next frame of the other side, who gets a turn to do what it has to, answered or not."""
+        await asyncio.sleep(0)
         async with asyncio.timeout(WAIT):
             return await self.inbox.get()
 

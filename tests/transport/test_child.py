@@ -45,7 +45,6 @@ async def test_a_child_is_talked_to_by_lines():
     assert channel.pid and alive(channel.pid)
     channel.send(b"one")
     channel.send(b"two")
-    channel.flush()
     await heard.until(lambda: len(heard.messages) == 2)
     assert heard.messages == [b"ONE", b"TWO"]
     assert (channel.delivered, channel.backlog) == (8, 0)
@@ -120,7 +119,6 @@ async def test_a_child_that_is_gone_when_we_write_is_told_as_gone_not_as_a_broke
     channel, heard = await opened(code)
     await heard.until(lambda: heard.messages)
     channel.send(b"anybody?")
-    channel.flush()
     await heard.until(lambda: heard.ends)
     await channel.close()
     assert isinstance(heard.ends[0], PeerClosed)
@@ -256,7 +254,6 @@ async def test_a_program_that_cannot_be_started_is_said_so(command):
         await channel.open(Receiver())
     assert channel.pid is None
     assert (channel.delivered, channel.backlog) == (0, 0)
-    channel.flush()
     await channel.drain()
     await channel.close()
 

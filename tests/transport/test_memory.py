@@ -91,5 +91,4 @@ async def test_a_channel_without_another_end_sends_nothing():
 async def test_nothing_ever_waits_here():
     near, *_ = await opened()
     assert (near.backlog, near.delivered) == (0, None)
-    near.flush()
     await near.drain()

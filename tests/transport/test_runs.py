@@ -20,19 +20,21 @@ WHO = ContextVar("who", default="nobody")
 class Replies:
     """Runs, and what each replied."""
 
-    def __init__(self):
-        self.turns = 0
-        self.runs = Runs(asyncio.get_running_loop(), self._turned)
+    def __init__(self, limit=1000):
+        self.runs = Runs(asyncio.get_running_loop(), limit)
         self.by_id = {}
+        self.order = []
 
-    def _turned(self):
-        self.turns += 1
+    def start(self, id, work, exchange=None, cancellable=True):
+        return self.runs.start(id, (work, exchange), self.reply, cancellable)
 
-    def start(self, id, work, exchange=None):
-        self.runs.start(id, (work, exchange), self.by_id.setdefault(id, []).append)
+    def reply(self, id, answer):
+        self.order.append(id)
+        self.by_id.setdefault(id, []).append(answer)
 
     def nothing_left(self):
-        return len(self.runs) == 0 and not self.runs._ready and not self.runs._workers
+        """Besides the spare task, which waits for the next request until the end."""
+        return not self.runs.by_id and self.runs._shifts <= {self.runs._spare}
 
 
 async def gives(value=b"x"):
@@ -44,26 +46,90 @@ async def waits(event):
     return b"waited"
 
 
+async def over(found):
+    """The end of the connection."""
+    found.runs.end()
+    await found.runs.settle(10)
+    assert not found.runs.by_id and not found.runs._shifts
+
+
 # --- replies ---
 
 
 async def test_an_answer_is_replied_once():
     found = Replies()
     found.start(1, gives(b"a"))
-    assert 1 in found.runs and len(found.runs) == 1
-    assert found.by_id == {1: []}  # never inside of start: the reader goes on first
+    assert found.by_id == {1: [b"a"]}  # at once: it never waited
     await turns()
     assert found.by_id == {1: [b"a"]}
-    assert 1 not in found.runs
     assert found.nothing_left()
+    await over(found)
+
+
+async def test_one_that_waits_is_replied_when_it_ends():
+    found, event = Replies(), asyncio.Event()
+    found.start(1, waits(event))
+    assert list(found.runs.by_id) == [1] and found.by_id == {}
+    await turns()
+    event.set()
+    assert found.by_id == {}
+    await turns()
+    assert found.by_id == {1: [b"waited"]}
+    assert found.nothing_left()
+    await over(found)
+
+
+async def test_what_comes_while_a_request_begins_gets_a_task_of_its_own():
+    # A carrier in this process delivers a handler's own message before the handler has gone on.
+    found, tasks = Replies(), []
+
+    async def inner():
+        tasks.append(asyncio.current_task())
+        return b"inner"
+
+    async def outer():
+        tasks.append(asyncio.current_task())
+        found.start(2, inner())
+        assert asyncio.current_task() is tasks[0]
+        return b"outer"
+
+    found.start(1, outer())
+    assert found.by_id == {2: [b"inner"], 1: [b"outer"]}
+    assert tasks[0] is not tasks[1]
+    await over(found)
+
+
+async def test_requests_begun_inside_each_other_do_not_fill_the_stack():
+    found = Replies()
+
+    async def nested(number):
+        if number < 2000:
+            found.start(number + 1, nested(number + 1))
+        return b"%d" % number
+
+    found.start(0, nested(0))
+    await turns(1000)
+    assert all(found.by_id[number] == [b"%d" % number] for number in range(2001))
+    await over(found)
+
+
+async def test_the_task_of_whoever_started_it_is_itself_again():
+    found, event = Replies(), asyncio.Event()
+    me = asyncio.current_task()
+    found.start(1, gives())
+    assert asyncio.current_task() is me
+    found.start(2, waits(event))
+    assert asyncio.current_task() is me
+    event.set()
+    await over(found)
 
 
 async def test_answers_come_in_order_when_nobody_waits():
-    found, order = Replies(), []
+    found = Replies()
     for number in range(50):
-        found.runs.start(number, (gives(b"%d" % number), None), order.append)
-    await turns()
-    assert order == [b"%d" % number for number in range(50)]
+        found.start(number, gives(b"%d" % number))
+    assert found.order == list(range(50))
+    await over(found)
 
 
 async def test_one_that_waits_holds_up_no_other():
@@ -72,12 +138,13 @@ async def test_one_that_waits_holds_up_no_other():
     for number in range(2, 20):
         found.start(number, gives())
     await turns(4)
-    assert found.by_id[1] == []
+    assert 1 not in found.by_id
     assert all(found.by_id[number] == [b"x"] for number in range(2, 20))
     event.set()
     await turns()
     assert found.by_id[1] == [b"waited"]
     assert found.nothing_left()
+    await over(found)
 
 
 async def test_many_that_wait_are_all_begun():
@@ -85,19 +152,12 @@ async def test_many_that_wait_are_all_begun():
     for number in range(100):
         found.start(number, waits(event))
     await turns(300)
-    assert len(found.runs) == 100
+    assert len(found.runs.by_id) == 100
     event.set()
     await turns()
     assert all(replies == [b"waited"] for replies in found.by_id.values())
     assert found.nothing_left()
-
-
-async def test_the_turn_is_told_when_work_was_done():
-    # The channel is flushed then: answers of one turn leave together.
-    found = Replies()
-    found.start(1, gives())
-    await turns()
-    assert found.turns >= 1
+    await over(found)
 
 
 # --- cancelling ---
@@ -115,11 +175,12 @@ async def test_a_cancelled_run_replies_nothing_and_is_forgotten():
     found.start(1, forever())
     await turns()
     assert found.runs.cancel(1)
-    assert 1 not in found.runs
+    assert 1 not in found.runs.by_id
     await turns()
     assert stopped == [1]
     assert found.by_id == {1: [None]}
     assert found.nothing_left()
+    await over(found)
 
 
 async def test_a_run_that_swallows_its_cancellation_replies_nothing_all_the_same():
@@ -137,22 +198,52 @@ async def test_a_run_that_swallows_its_cancellation_replies_nothing_all_the_same
     found.runs.cancel(1)
     await turns()
     assert found.by_id == {1: [None]}
+    await over(found)
 
 
 async def test_one_cancelled_before_it_began_never_begins():
     found, begun = Replies(), []
 
-    async def begins():
-        begun.append(1)
+    async def nested(number):
+        begun.append(number)
+        if number < 8:  # so deep inside each other that the last one has to wait for its turn
+            found.start(number + 1, nested(number + 1))
         return b"x"
 
-    found.start(1, begins())
-    found.start(2, gives())
-    found.runs.cancel(1)
+    found.start(0, nested(0))
+    assert begun == list(range(8)) and list(found.runs.by_id) == [8]
+    found.runs.cancel(8)
     await turns()
-    assert begun == []
-    assert found.by_id == {1: [None], 2: [b"x"]}
+    assert begun == list(range(8))
+    assert found.by_id == {**{number: [b"x"] for number in range(8)}, 8: [None]}
     assert found.nothing_left()
+    await over(found)
+
+
+async def test_one_cancelled_before_its_task_had_a_turn_is_told_where_it_waits():
+    found, told = Replies(), []
+
+    async def begins(waiting):
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            told.append(waiting)
+            raise
+
+    future, sleep = asyncio.get_running_loop().create_future(), asyncio.sleep(0)
+    child = asyncio.ensure_future(asyncio.Event().wait())
+    done = asyncio.get_running_loop().create_future()
+    for number, waiting in enumerate([future, sleep, child, done]):
+        found.start(number, begins(waiting))
+    done.set_result(None)
+    for number in range(4):
+        found.runs.cancel(number)
+    await turns()
+    assert {*map(id, told)} == {*map(id, [future, sleep, child, done])} and len(told) == 4
+    assert future.cancelled() and child.cancelled()  # what a cancelled task waits for is cancelled too
+    assert found.by_id == {number: [None] for number in range(4)}
+    assert found.nothing_left()
+    await over(found)
 
 
 async def test_nobody_is_cancelled_twice_or_after_the_end():
@@ -165,6 +256,7 @@ async def test_nobody_is_cancelled_twice_or_after_the_end():
     assert found.runs.cancel(2)
     assert not found.runs.cancel(2)
     await turns()
+    await over(found)
 
 
 async def test_the_exchange_of_a_cancelled_run_falls_silent_at_once():
@@ -176,6 +268,7 @@ async def test_the_exchange_of_a_cancelled_run_falls_silent_at_once():
     found.runs.cancel(1)
     assert not exchange.live
     await turns()
+    await over(found)
 
 
 async def test_an_id_can_be_used_again_while_its_old_run_still_ends():
@@ -192,15 +285,16 @@ async def test_an_id_can_be_used_again_while_its_old_run_still_ends():
     found.runs.cancel(1)
     second = []
     event = asyncio.Event()
-    found.runs.start(1, (waits(event), None), second.append)
+    found.runs.start(1, (waits(event), None), lambda id, answer: second.append(answer))
     await turns()
     slow.set()
     await turns()
-    assert 1 in found.runs  # the old run must not take the new one's entry away
+    assert 1 in found.runs.by_id  # the old run must not take the new one's entry away
     event.set()
     await turns()
     assert (found.by_id[1], second) == ([None], [b"waited"])
     assert found.nothing_left()
+    await over(found)
 
 
 async def test_all_are_cancelled():
@@ -208,10 +302,95 @@ async def test_all_are_cancelled():
     found.start(1, waits(event))
     await turns()
     found.start(2, waits(event))
-    found.runs.cancel_all()
+    found.runs.end()
     await turns()
     assert found.by_id == {1: [None], 2: [None]}
     assert found.nothing_left()
+    await over(found)
+
+
+async def test_who_comes_behind_a_cancellation_begins_behind_its_effect():
+    found, order = Replies(), []
+
+    async def stops():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            order.append("stopped")
+
+    async def looks():
+        order.append("looked")
+        return b"x"
+
+    found.start(1, stops())
+    await turns()
+    found.runs.cancel(1)
+    found.start(2, looks())
+    assert order == []
+    await turns()
+    assert order == ["stopped", "looked"]
+    assert found.by_id == {1: [None], 2: [b"x"]}
+    await over(found)
+
+
+# --- what nobody is answered for ---
+
+
+async def test_what_is_only_heard_begins_at_once_too():
+    found, order = Replies(), []
+
+    async def hears(name):
+        order.append(name)
+
+    assert found.runs.hear(hears("one"))
+    found.start(1, gives())
+    assert order == ["one"] and found.by_id == {1: [b"x"]}
+    assert found.nothing_left()
+    await over(found)
+
+
+async def test_what_is_only_heard_is_not_waited_for_and_ends_with_the_rest():
+    found, ended = Replies(), []
+
+    async def listens():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+
+    found.runs.hear(listens())
+    await turns()
+    await asyncio.wait_for(found.runs.settle(1000), 60)
+    assert ended == [] and not found.runs.by_id
+    await over(found)
+    assert ended == [1]
+
+
+async def test_what_is_only_heard_is_bounded_and_takes_no_room_from_requests():
+    found, event = Replies(limit=2), asyncio.Event()
+    assert found.runs.hear(event.wait()) and found.runs.hear(event.wait())
+    refused = event.wait()
+    assert not found.runs.hear(refused)
+    refused.close()
+    assert found.start(1, waits(event)) and found.start(2, waits(event))
+    event.set()
+    await turns()
+    assert found.by_id == {1: [b"waited"], 2: [b"waited"]}
+    assert found.runs.hear(event.wait())
+    await over(found)
+
+
+async def test_a_failure_of_what_is_only_heard_harms_nobody(caplog):
+    found = Replies()
+
+    async def fails():
+        raise ValueError("boom")
+
+    found.runs.hear(fails())
+    assert "boom" in caplog.text
+    found.start(1, gives())
+    assert found.by_id == {1: [b"x"]}
+    await over(found)
 
 
 # --- settling ---
@@ -225,6 +404,7 @@ async def test_settling_waits_for_the_end_of_all():
     await found.runs.settle(10)
     assert found.nothing_left()
     assert asyncio.get_running_loop().time() == 1002
+    await over(found)
 
 
 async def sleeps(seconds):
@@ -237,11 +417,12 @@ async def test_settling_gives_up_in_time():
     found, event = Replies(), asyncio.Event()
     found.start(1, waits(event))
     await found.runs.settle(5)
-    assert len(found.runs) == 1
+    assert len(found.runs.by_id) == 1
     assert asyncio.get_running_loop().time() == pytest.approx(1005)
-    found.runs.cancel_all()
+    found.runs.end()
     await found.runs.settle(5)
     assert found.nothing_left()
+    await over(found)
 
 
 async def test_settling_nothing_is_done_at_once():
@@ -264,11 +445,12 @@ async def test_a_context_variable_does_not_leak_into_the_next_request():
     await turns(60)
     assert seen == ["nobody"] * 20
     assert WHO.get() == "nobody"
+    await over(found)
 
 
 async def test_nor_does_one_that_was_only_set_anew_to_an_equal_value():
     # Two empty lists are equal, and yet one request must not write into the other's.
-    found, seen = Replies(), []
+    seen = []
 
     async def collects(number):
         seen.append(WHO.get())
@@ -279,13 +461,15 @@ async def test_nor_does_one_that_was_only_set_anew_to_an_equal_value():
     def start_all():
         base = []
         WHO.set(base)
+        found = Replies()  # what its requests find is the context it was made in
         for number in range(3):
             found.start(number, collects(number))
-        return base
+        return base, found
 
-    base = copy_context().run(start_all)
+    base, found = copy_context().run(start_all)
     await turns(10)
     assert all(value is base for value in seen)
+    await over(found)
 
 
 async def test_nor_does_one_that_is_set_after_waiting():
@@ -303,6 +487,7 @@ async def test_nor_does_one_that_is_set_after_waiting():
         found.start(number, sets(number))
     await turns(40)
     assert sorted(map(str, seen)) == sorted(["nobody"] * 5 + list("01234"))
+    await over(found)
 
 
 async def test_nor_one_whose_values_cannot_be_compared():
@@ -312,7 +497,7 @@ async def test_nor_one_whose_values_cannot_be_compared():
 
         __hash__ = None
 
-    found, seen = Replies(), []
+    seen = []
 
     async def sets():
         seen.append(WHO.get())
@@ -321,15 +506,18 @@ async def test_nor_one_whose_values_cannot_be_compared():
 
     def start_all():
         WHO.set(base)
+        found = Replies()
         for number in range(3):
             found.start(number, sets())
+        return found
 
     base = Odd()
-    copy_context().run(start_all)
+    found = copy_context().run(start_all)
     await turns(10)
     assert [value is base for value in seen] == [True] * 3
     assert all(replies == [b"x"] for replies in found.by_id.values())
     gc.collect()  # a worker that died of it would tell the loop now, which fails the test
+    await over(found)
 
 
 @virtual_time
@@ -356,7 +544,8 @@ async def test_a_timeout_of_one_request_never_touches_another():
         found.start(number + 1, longer())
         found.start(number + 2, late())
     await found.runs.settle(10)
-    assert [replies[0] for replies in found.by_id.values()] == [b"quick", b"done", b"late"] * 10
+    assert [found.by_id[number][0] for number in range(30)] == [b"quick", b"done", b"late"] * 10
+    await over(found)
 
 
 @virtual_time
@@ -379,6 +568,7 @@ async def test_a_timeout_that_is_already_over_never_touches_another():
         found.start(number + 1, longer())
     await found.runs.settle(10)
     assert all(found.by_id[number] == [b"done"] for number in range(1, 20, 2))
+    await over(found)
 
 
 async def test_a_request_that_cancels_its_own_task_does_not_harm_the_next():
@@ -399,6 +589,7 @@ async def test_a_request_that_cancels_its_own_task_does_not_harm_the_next():
     assert all(found.by_id[number] == [b"alive"] for number in range(1, 20, 2))
     assert all(len(found.by_id[number]) == 1 for number in range(0, 20, 2))
     assert found.nothing_left()
+    await over(found)
 
 
 @pytest.mark.xfail(
@@ -423,6 +614,7 @@ async def test_a_task_that_is_cancelled_late_takes_no_other_request_with_it():
         found.start(number + 1, longer())
     await found.runs.settle(10)
     assert all(found.by_id[number] == [b"alive"] for number in range(1, 10, 2))
+    await over(found)
 
 
 async def test_a_task_group_of_one_request_never_touches_another():
@@ -448,7 +640,8 @@ async def test_a_task_group_of_one_request_never_touches_another():
         found.start(number, grouped())
         found.start(number + 1, longer())
     await turns(80)
-    assert list(found.by_id.values()) == [[b"failed inside"], [b"alive"]] * 5
+    assert [found.by_id[number] for number in range(10)] == [[b"failed inside"], [b"alive"]] * 5
+    await over(found)
 
 
 async def test_work_that_fails_frees_its_id_and_harms_no_other():
@@ -461,8 +654,9 @@ async def test_work_that_fails_frees_its_id_and_harms_no_other():
     found.start(2, gives())
     await turns(6)
     assert found.by_id[2] == [b"x"]
-    assert 1 not in found.runs
+    assert 1 not in found.runs.by_id
     assert len(found.by_id[1]) == 1
+    await over(found)
 
 
 # --- any order of anything ---
@@ -478,7 +672,7 @@ class RunsMachine(RuleBasedStateMachine):
         self.loop = VirtualLoop()
         self.unhandled = []
         self.loop.set_exception_handler(lambda loop, context: self.unhandled.append(context))
-        self.runs = Runs(self.loop, lambda: None)
+        self.runs = Runs(self.loop, 1000)
         self.events = {}
         self.replies = {}
         self.cancelled = set()
@@ -491,8 +685,13 @@ class RunsMachine(RuleBasedStateMachine):
         id = self.last
         self.events[id] = asyncio.Event()
         self.replies[id] = []
-        self.runs.start(id, (self.work(kind, id), None), self.replies[id].append)
+        # in a turn of the loop, like everything that is read
+        self.loop.call_soon(self.runs.start, id, (self.work(kind, id), None), self.reply)
+        self.loop.run_until_complete(asyncio.sleep(0))
         return id
+
+    def reply(self, id, answer):
+        self.replies[id].append(answer)
 
     async def work(self, kind, id):
         self.seen.append(WHO.get())
@@ -518,17 +717,17 @@ class RunsMachine(RuleBasedStateMachine):
 
     @rule(id=ids)
     def cancel(self, id):
-        known = id in self.runs
+        known = id in self.runs.by_id
         assert self.runs.cancel(id) is known
-        assert id not in self.runs
+        assert id not in self.runs.by_id
         if known:
             self.cancelled.add(id)
 
     @rule()
     def cancel_all(self):
-        self.cancelled |= {id for id in self.replies if id in self.runs}
-        self.runs.cancel_all()
-        assert len(self.runs) == 0
+        self.cancelled |= {id for id in self.replies if id in self.runs.by_id}
+        self.runs.end()
+        assert not self.runs.by_id
 
     @rule(count=st.integers(1, 4))
     def turn(self, count):
@@ -544,9 +743,9 @@ class RunsMachine(RuleBasedStateMachine):
             assert len(replies) <= 1
             if replies:
                 assert replies == ([None] if id in self.cancelled else [b"%d" % id])
-                assert id not in self.runs
+                assert id not in self.runs.by_id
             else:
-                assert (id in self.runs) != (id in self.cancelled)
+                assert (id in self.runs.by_id) != (id in self.cancelled)
 
     @invariant()
     def no_context_leaked(self):
@@ -558,9 +757,11 @@ class RunsMachine(RuleBasedStateMachine):
         for event in self.events.values():
             event.set()
         self.loop.run_until_complete(self.runs.settle(10))
-        self.loop.run_until_complete(turns(3))
         assert all(len(replies) == 1 for replies in self.replies.values())
-        assert len(self.runs) == 0 and not self.runs._workers and not self.runs._ready
+        assert not self.runs.by_id
+        self.runs.end()
+        self.loop.run_until_complete(turns(3))
+        assert not self.runs._shifts
         assert not asyncio.all_tasks(self.loop)
         assert not self.unhandled
         self.loop.close()
@@ -572,18 +773,33 @@ TestRunsInAnyOrder.settings = many(80, stateful_step_count=30)
 
 async def test_a_run_that_must_not_be_cancelled_is_not_and_still_ends_with_the_connection():
     found, event = Replies(), asyncio.Event()
-    found.runs.start(1, (waits(event), None), found.by_id.setdefault(1, []).append, cancellable=False)
+    found.start(1, waits(event), cancellable=False)
     await turns()
     assert not found.runs.cancel(1)
-    assert 1 in found.runs
-    found.runs.cancel_all()
+    assert 1 in found.runs.by_id
+    found.runs.end()
     await turns()
     assert found.by_id == {1: [None]}
     assert found.nothing_left()
+    await over(found)
+
+
+async def test_no_more_run_at_once_than_there_is_room_for():
+    found, event = Replies(limit=2), asyncio.Event()
+    assert found.start(1, waits(event)) and found.start(2, waits(event))
+    refused = waits(event)
+    assert not found.start(3, refused)
+    refused.close()
+    assert found.start(4, waits(event), cancellable=False)  # never refused
+    event.set()
+    await turns()
+    assert found.by_id == {1: [b"waited"], 2: [b"waited"], 4: [b"waited"]}
+    assert found.start(5, gives())
+    await over(found)
 
 
 async def test_cancelled_runs_that_never_end_are_bounded_too():
-    released = asyncio.Event()
+    found, released = Replies(limit=2), asyncio.Event()
 
     async def deaf() -> bytes:
         while not released.is_set():
@@ -593,14 +809,14 @@ async def test_cancelled_runs_that_never_end_are_bounded_too():
                 continue
         return b""
 
-    runs = Runs(asyncio.get_running_loop(), lambda: None)
     for id in range(4):
-        assert not runs.is_full(2)
-        runs.start(id, (deaf(), None), lambda answer: None)
-        for _ in range(5):
-            await asyncio.sleep(0)
-        runs.cancel(id)
-    assert len(runs) == 0 and runs.is_full(2)
+        assert found.start(id, deaf())
+        await turns(5)
+        found.runs.cancel(id)
+    refused = deaf()
+    assert not found.runs.by_id and not found.start(5, refused)
+    refused.close()
     released.set()
-    await runs.settle(5)
-    assert not runs.is_full(2)
+    await found.runs.settle(5)
+    assert found.start(6, gives())
+    await over(found)

@@ -94,7 +94,7 @@ async def test_principal_and_limits_are_passed_on():
         duplex.received(encode_call("abcd", "tools/list", {"_meta": NEWEST}))
         await turns()
         assert handler.principals == [principal]
-        assert [("error" in frame) for frame in channel.frames()] == [True, False]
+        assert [("error" in frame) for frame in channel.frames()] == [False, True]
         await duplex.close()
 
 

@@ -48,9 +48,6 @@ class Tap:
             self.cancelled.add(json.loads(message)["params"]["requestId"])
         return self._channel.send(message)
 
-    def flush(self) -> None:
-        self._channel.flush()
-
     @property
     def delivered(self) -> int | None:
         return self._channel.delivered
@@ -102,7 +99,6 @@ class RawClient:
 
     def send(self, line: bytes) -> None:
         self._channel.send(line)
-        self._channel.flush()
 
     def ask(self, line: bytes) -> asyncio.Future[dict[str, Any]]:
         """Send a request; the future gets the whole answer."""

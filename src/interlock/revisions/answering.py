@@ -26,7 +26,7 @@ async def answer(handler: Handler, exchange: Served, id: Id) -> bytes:
     revision = exchange.revision
     try:
         result = await handler(exchange)
-        if exchange.reported_progress:
+        if exchange.meter is not None:
             await exchange.finish()
         return _encode_answer(revision, exchange.method, id, result)
     except UrlElicitationRequired as required:
@@ -38,6 +38,8 @@ async def answer(handler: Handler, exchange: Served, id: Id) -> bytes:
         if task is not None and task.cancelling():
             raise
         return refuse(revision, id, _internal(exchange.method))  # the author's own, nobody cancelled this run
+    except GeneratorExit:
+        raise  # thrown away with its loop: nobody is left to be answered
     except BaseException:
         # SystemExit and KeyboardInterrupt too: one call fails, the server lives.
         return refuse(revision, id, _internal(exchange.method))
@@ -69,18 +71,19 @@ def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired) -> 
 
 
 def _encode_answer(revision: Revision, method: str, id: Id, result: Result) -> bytes:
-    if type(result) is Lasting:
-        form = result.forms.get(revision.name)
-        if form is None:
-            form = result.forms[revision.name] = Raw(encode(_in_words_of(revision, method, result)))
-        return encode_result(id, form)
-    return encode_result(id, _in_words_of(revision, method, result))
+    if type(result) is not Lasting:
+        return encode_result(id, _in_words_of(revision, method, result))
+    form = result.forms.get(revision.name)
+    if form is None:
+        form = result.forms[revision.name] = Raw(encode(_in_words_of(revision, method, result)))
+    return encode_result(id, form)
 
 
 def _in_words_of(revision: Revision, method: str, result: dict[str, Any]) -> dict[str, Any]:
-    if revision.era is Era.STATELESS:  # every result says what it is (2026-07-28 basic/index#result-type)
-        return result if "resultType" in result else {"resultType": "complete", **result}
-    return shape_result(revision, method, result)
+    if revision.era is Era.HANDSHAKE:
+        return shape_result(revision, method, result)
+    # every result says what it is (2026-07-28 basic/index#result-type)
+    return result if "resultType" in result else {"resultType": "complete", **result}
 
 
 def _internal(method: str) -> InternalError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from ..wire.errors import BadFrame, ConnectionEnded
@@ -54,7 +54,7 @@ class ClientSide:
             log.warning("! the server sent a request (%.200r), which it must not do in this revision", frame.method)
         return None
 
-    def notification(self, frame: Frame) -> None:
+    def notification(self, frame: Frame) -> Coroutine[Any, Any, None] | None:
         params = params_of(frame)
         subscription = meta_of(params).get(SUBSCRIPTION_ID)
         if isinstance(subscription, int | str) and self._hear is not None:

@@ -25,7 +25,7 @@ from ..wire.errors import (
     Refused,
     UnsupportedVersion,
 )
-from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
+from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Silenced, Work
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Outlet
@@ -48,6 +48,19 @@ __all__ = ["HandshakeServer"]
 log = logging.getLogger("interlock.server")
 _READY_WITHIN = 30.0  # seconds a question waits for `initialized`
 _STANDING_LEVEL = "info"  # what is logged until the client says otherwise (server/utilities/logging)
+
+
+class _Later:
+    """Stands for an exchange that begins when the opening is over, and is silenced with it."""
+
+    __slots__ = ("exchange",)
+
+    def __init__(self) -> None:
+        self.exchange: Silenced | None = None
+
+    def silence(self) -> None:
+        if self.exchange is not None:
+            self.exchange.silence()
 
 
 class HandshakeServer:
@@ -75,7 +88,6 @@ class HandshakeServer:
         self._opening: asyncio.Future[None] | None = None
         self._ready = asyncio.Event()
         self._watched = ListenFilter()
-        self._listening: asyncio.Task[Any] | None = None
         self._capabilities = ServerCapabilities()
         self._verbs: dict[str, Callable[[Any], Result]] = {
             "ping": self._ping,
@@ -98,37 +110,39 @@ class HandshakeServer:
 
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Answer at once what needs no handler, or return the work that leads to the answer."""
-        method = cast(str, frame.method)
+        method: Any = frame.method
         try:
             if method == "initialize":
                 return self._open(id, params), None
             if method in self._verbs and (self._revision is not None or (method == "ping" and self._rows)):
                 return encode_result(id, self._verbs[method](params))
-            if self._revision is None and self._opening is None:
-                raise self.not_open()
             if self._opening is not None:
-                return self._after_opening(frame, id, params, meta, outlet), None
-            return self._serve(method, frame, id, params, meta, outlet)
+                later = _Later()
+                return self._after_opening(later, frame, id, params, meta, outlet), later
+            if self._revision is None:
+                raise self.not_open()
+            if method not in self._revision.requests and method in OFFICIAL_METHODS:
+                raise MethodNotFound(f"{method} does not exist in this revision")
+            exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, self._revision, self._ask)
+            return answer(self._handler, exchange, id), exchange
         except Refused as refused:
             return refuse(self._revision or next(iter(self._rows.values()), NEWEST), id, refused)
-
-    def _serve(self, method: str, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> Work:
-        revision = cast(Revision, self._revision)
-        if method not in revision.requests and method in OFFICIAL_METHODS:
-            raise MethodNotFound(f"{method} does not exist in this revision")
-        exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, revision, self._ask)
-        return answer(self._handler, exchange, id), exchange
 
     async def _ask(self, exchange: Served, question: Question) -> Result:
         check_can_ask(exchange.revision, exchange.peer, question)
         await self._when_ready()  # nothing but pings and logs before `initialized` (basic/lifecycle)
         return await call_back(exchange, question)
 
-    async def _after_opening(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes:
+    async def _after_opening(
+        self, later: _Later, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet
+    ) -> bytes:
         if self._opening is not None:
             await asyncio.wait([self._opening])
         work = self.begin(frame, id, params, meta, outlet)
-        return work if isinstance(work, bytes) else await work[0]
+        if isinstance(work, bytes):
+            return work
+        coroutine, later.exchange = work
+        return await coroutine
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -187,14 +201,14 @@ class HandshakeServer:
 
     # --- notifications ----------------------------------------------------------------------------
 
-    def initialized(self) -> None:
-        """The client is ready to be spoken to. Before `initialize` this means nothing."""
+    def initialized(self) -> Coroutine[Any, Any, None] | None:
+        """The client is ready to be spoken to, from now on of changes too. Before `initialize` this means nothing."""
         if (self._revision is None and self._opening is None) or self._ready.is_set():
-            return
+            return None
         self._ready.set()
         if self._on_ready is not None:
             self._on_ready()
-        self._listening = asyncio.get_running_loop().create_task(self._listen())
+        return self._listen()
 
     async def _when_ready(self) -> None:
         if self._ready.is_set():
@@ -270,7 +284,3 @@ class HandshakeServer:
         gate = cast(str, METHODS[method].gate)
         if not self._capabilities.can(gate):
             raise MethodNotFound(f"This server does not offer {gate}")
-
-    def ended(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()

@@ -6,9 +6,8 @@ handshake session of this connection (modern.md §11). Both may be spoken on one
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 import msgspec
@@ -33,7 +32,6 @@ __all__ = ["ServerSide"]
 
 log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
-_NOTICES_AT_ONCE = 256  # notifications handled at once; further ones are dropped
 _EDGE_NOTICES = frozenset({"notifications/initialized", "notifications/cancelled", "notifications/progress"})
 
 
@@ -74,7 +72,6 @@ class ServerSide:
         self._stateless = StatelessServer(handler, rows, principal=principal)
         self._handshake: HandshakeServer | None = None
         self._outlet: Outlet | None = None
-        self._noticing: set[asyncio.Task[None]] = set()
 
     def attach(self, outlet: Outlet) -> None:
         """Give it the connection it speaks through."""
@@ -99,16 +96,16 @@ class ServerSide:
         return revision is not None and revision.batches
 
     def request(self, frame: Frame) -> bytes | Work | None:
-        id = cast(Id, frame.id)
-        row = METHODS.get(cast(str, frame.method), AUTHOR_METHOD)
+        id: Any = frame.id
+        method: Any = frame.method
         raw = frame.params if frame.params is not UNSET else _NOTHING
         try:
-            params = row.decoder.decode(raw)
+            params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._second_look(frame, id, raw, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
-        edge = self.handshake if meta.version is UNSET else self._stateless
-        return edge.begin(frame, id, params, meta, cast(Outlet, self._outlet))
+        edge: Any = self._handshake if meta.version is UNSET else self._stateless
+        return edge.begin(frame, id, params, meta, self._outlet)
 
     async def _second_look(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
         """Params of the wrong shape. The version and the method are judged before them (modern.md §4)."""
@@ -150,14 +147,11 @@ class ServerSide:
             return True  # it cannot say what it offers: then the params are what is wrong
         return msgspec.convert(plain(found.get("capabilities", {})), ServerCapabilities).can(gate)
 
-    def notification(self, frame: Frame) -> None:
-        method = cast(str, frame.method)
+    def notification(self, frame: Frame) -> Coroutine[Any, Any, None] | None:
+        method: Any = frame.method
         if method == "notifications/initialized":
-            self.handshake.initialized()
-        elif self._is_for_handler(method) and len(self._noticing) < _NOTICES_AT_ONCE:
-            task = asyncio.get_running_loop().create_task(self._notice(method, frame))
-            self._noticing.add(task)
-            task.add_done_callback(self._noticing.discard)
+            return self.handshake.initialized()
+        return self._notice(method, frame) if self._is_for_handler(method) else None
 
     def _is_for_handler(self, method: str) -> bool:
         # A request's method without an id is a mistake of the peer, never a way to run its handler unanswered.
@@ -179,9 +173,6 @@ class ServerSide:
         return None if bad.refusal is None else encode_error(bad.id, bad.refusal)
 
     def ended(self, error: ConnectionEnded) -> None:
-        self.handshake.ended()
-        for task in self._noticing:
-            task.cancel()
         if self._on_end is not None:
             self._on_end()
 

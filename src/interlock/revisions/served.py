@@ -28,7 +28,7 @@ class Asking(Protocol):
 
 
 class Served(Exchange):
-    __slots__ = ("_asking", "_meter", "outlet", "revision", "subscription")
+    __slots__ = ("_asking", "meter", "outlet", "revision", "subscription")
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class Served(Exchange):
         self.subscription: int | str | None = None
         """The id of a listen request, which tags everything said on its stream."""
         self._asking = asking
-        self._meter: ProgressMeter | None = None
+        self.meter: ProgressMeter | None = None
+        """Of the progress reported so far, if any was."""
 
     async def notify(self, method: str, params: Params) -> None:
         if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
@@ -62,9 +63,9 @@ class Served(Exchange):
             warn_of_deprecated(method)
         told = dict(params)
         if method == "notifications/progress":
-            if self._meter is None:
-                self._meter = ProgressMeter(monotonic())
-            admitted = self._meter.admit(told, monotonic())
+            if self.meter is None:
+                self.meter = ProgressMeter(monotonic())
+            admitted = self.meter.admit(told, monotonic())
             if admitted is None:
                 return
             told = shape_noun(self.revision, "Progress", admitted)
@@ -79,10 +80,6 @@ class Served(Exchange):
 
     async def finish(self) -> None:
         """Let out the last progress that was held back, before the answer."""
-        held = self._meter.rest() if self._meter is not None else None
+        held = self.meter.rest() if self.meter is not None else None
         if held is not None:
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
-
-    @property
-    def reported_progress(self) -> bool:
-        return self._meter is not None

@@ -52,15 +52,27 @@ _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
     """`result` in the words of `revision`; a fresh dict where anything differs."""
+    return _shaper(revision, method if method in METHODS else "")(result)
+
+
+@cache
+def _shaper(revision: Revision, method: str) -> Walk:
+    """What is done to the results of one method, decided once; no method stands for all of authors' own."""
+    steps: list[Walk] = []
     if "Result.resultType" in revision.unknown:
         # Of an author's own method only the identity is ours: nobody else knows what its members mean.
-        result = _without_newest_members(result, _NEWEST_MEMBERS if method in METHODS else ())
-    if method not in METHODS:
+        steps.append(_without_newest_members if method else _without_identity)
+    if not revision.any_output and method in _OBJECTS_ONLY:
+        steps.append(_OBJECTS_ONLY[method])
+    if walk := _walk(revision, RESULT_NOUN.get(method, "")):
+        steps.append(walk)
+
+    def shape(result: Any) -> Any:
+        for step in steps:
+            result = step(result)
         return result
-    if not revision.any_output:
-        result = _with_objects_only(result)
-    walk = _walk(revision, RESULT_NOUN.get(method, ""))
-    return walk(result) if walk else result
+
+    return shape
 
 
 def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
@@ -74,15 +86,23 @@ def plain(value: Any) -> Any:
     return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode(value))
 
 
-def _with_objects_only(result: Result) -> Result:
-    """Structured output and its schema are objects before 2026-07-28; the text twin says the rest."""
+def _with_object_output(result: Result) -> Result:
+    """Structured output is an object before 2026-07-28; the text twin says the rest."""
     if "structuredContent" in result and not _is_object(result["structuredContent"]):
-        result = {member: value for member, value in result.items() if member != "structuredContent"}
+        return {member: value for member, value in result.items() if member != "structuredContent"}
+    return result
+
+
+def _with_object_schemas(result: Result) -> Result:
+    """And so is its schema."""
     if isinstance(result.get("tools"), msgspec.Raw):
         result = {**result, "tools": plain(result["tools"])}
     if "tools" in result and any(not _has_object_output(tool) for tool in result["tools"]):
         result = {**result, "tools": [_without_output_schema(tool) for tool in result["tools"]]}
     return result
+
+
+_OBJECTS_ONLY: dict[str, Walk] = {"tools/call": _with_object_output, "tools/list": _with_object_schemas}
 
 
 def _without_output_schema(tool: Any) -> Any:
@@ -103,15 +123,22 @@ def _has_object_output(tool: Any) -> bool:
     return not isinstance(schema, dict) or cast("dict[str, Any]", schema).get("type") == "object"
 
 
-def _without_newest_members(result: Result, newest: tuple[str, ...]) -> Result:
+def _without_newest_members(result: Result) -> Result:
+    kept = result.copy()
+    for member in _NEWEST_MEMBERS:
+        kept.pop(member, None)
+    return _without_identity(kept)
+
+
+def _without_identity(result: Result) -> Result:
     meta = result.get("_meta")
-    if not (meta and SERVER_INFO in meta) and not any(member in result for member in newest):
+    if not meta or SERVER_INFO not in meta:
         return result
-    kept = {member: value for member, value in result.items() if member not in newest}
-    if meta and SERVER_INFO in meta:
+    kept = result.copy()
+    if len(meta) > 1:
         kept["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO}
-        if not kept["_meta"]:
-            del kept["_meta"]
+    else:
+        del kept["_meta"]
     return kept
 
 

@@ -35,7 +35,6 @@ from .tools import RegisteredTool
 
 __all__ = ["Server"]
 
-_NO_META: dict[str, Any] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -114,8 +113,12 @@ class Server:
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
         result = await handler(exchange)
-        if self._identity and SERVER_INFO not in (meta := result.get("_meta", _NO_META)):
-            result["_meta"] = {**meta, **self._identity}
+        if self._identity:
+            meta = result.get("_meta")
+            if not meta:
+                result["_meta"] = self._identity.copy()
+            elif SERVER_INFO not in meta:
+                result["_meta"] = {**meta, **self._identity}
         return result
 
     # --- what authors register --------------------------------------------------------------------

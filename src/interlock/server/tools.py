@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw
+from msgspec.structs import asdict
 
 from ..wire.errors import InvalidParams, LocalError, Refused, ToolError
 from ..wire.exchange import Exchange, Result
@@ -57,10 +58,10 @@ class RegisteredTool:
         _check_name(self.name)
 
     async def call(self, exchange: Exchange) -> Result:
-        params = cast(CallToolParams, exchange.params)
+        params: CallToolParams = exchange.params
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
         try:
-            arguments = msgspec.structs.asdict(self._decode(raw))
+            arguments = asdict(self._decode(raw))
         except msgspec.ValidationError as error:
             return self._refuse_arguments(raw, error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

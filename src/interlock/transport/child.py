@@ -236,10 +236,6 @@ class ChildChannel:
         assert self._lines is not None
         return self._lines.send(message)
 
-    def flush(self) -> None:
-        if self._lines is not None:
-            self._lines.flush()
-
     @property
     def delivered(self) -> int | None:
         return self._lines.delivered if self._lines else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -44,11 +44,12 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel, Patience, Told
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
-from .runs import Runs
+from .runs import Reply, Runs
 
 __all__ = ["Duplex", "Side"]
 
 log = logging.getLogger("interlock.wire")
+_TURN_AFTER = 16  # calls answered without waiting, after which the others on the loop get a turn
 _cancelled = msgspec.json.Decoder(Cancelled)
 
 
@@ -64,7 +65,9 @@ class Side(Protocol):
         """The response at once, or the work that leads to it, or None where none may be sent."""
         ...
 
-    def notification(self, frame: Frame) -> None: ...
+    def notification(self, frame: Frame) -> Coroutine[Any, Any, None] | None:
+        """Take note, or return the work it leads to, for which nobody waits."""
+        ...
 
     def junk(self, line: bytes, bad: BadFrame) -> bytes | None:
         """What to answer to bytes that are no message."""
@@ -80,9 +83,10 @@ class Duplex:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._calls = Calls(self._loop, self._withdraw)
-        self._runs = Runs(self._loop, channel.flush)
+        self._runs = Runs(self._loop, limits.in_flight)
         self._end: ConnectionEnded | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._unwaited = 0
         self.heard = 0
         """How many messages came: a peer that goes on talking is alive."""
 
@@ -95,11 +99,11 @@ class Duplex:
 
     @property
     def idle(self) -> bool:
-        return not len(self._runs) and not self._calls.waiting
+        return not self._runs.by_id and not self._calls.waiting
 
     @property
     def in_flight(self) -> int:
-        return len(self._runs)
+        return len(self._runs.by_id)
 
     async def open(self) -> None:
         await self._channel.open(self)
@@ -125,6 +129,8 @@ class Duplex:
             if meta is not None:
                 params = {**(params or {}), "_meta": {**meta, "progressToken": call.id}}
             call.position = self._send(encode_call(call.id, method, params))
+            if call.outcome is not None:
+                await self._let_others_run()
             return await call.answer()
         except asyncio.CancelledError:
             if call.outcome is None:  # what was answered, or given up already, is not cancelled (CANC-02)
@@ -132,6 +138,12 @@ class Duplex:
             raise
         finally:
             self._calls.remove(call)
+
+    async def _let_others_run(self) -> None:
+        """A server in this process may answer at once: who calls it in a loop must not hold up the rest."""
+        self._unwaited += 1
+        if not self._unwaited % _TURN_AFTER:
+            await asyncio.sleep(0)
 
     def hear(self, id: Id, frame: Frame) -> bool:
         """Hand a notification to the call it belongs to; False when that call is over."""
@@ -146,9 +158,7 @@ class Duplex:
 
     def _send(self, message: bytes) -> int | None:
         if len(message) > self._limits.message_bytes:
-            raise MessageTooLarge(
-                f"a message of {len(message)} bytes is over the limit of {self._limits.message_bytes}"
-            )
+            raise MessageTooLarge(_over(len(message), self._limits.message_bytes))
         try:
             position = self._channel.send(message)
         except Exception as error:
@@ -187,12 +197,12 @@ class Duplex:
             else:
                 self._refuse_junk(message, bad)
             return
-        self._receive(frame, self._reply)
+        self._receive(frame)
 
     def oversized(self, beginning: bytes, size: int) -> None:
         if self._end is not None:
             return
-        told = f"A message of {size} bytes is over the limit of {self._limits.message_bytes}"
+        told = _over(size, self._limits.message_bytes)
         id = id_of_beginning(beginning)
         answers = id if b'"method"' not in beginning else None
         self._refuse_junk(beginning, BadFrame(InvalidRequest(told), id, answers=answers))
@@ -200,18 +210,16 @@ class Duplex:
     def _refuse_junk(self, line: bytes, bad: BadFrame) -> None:
         if bad.answers is not None and self._calls.spoil(bad.answers, BadResult(f"a broken response: {bad}")):
             return
-        answer = self._side.junk(line, bad)
-        if answer is not None:
-            self._reply(answer)
+        self._reply(bad.id, self._side.junk(line, bad))
 
-    def _receive(self, frame: Frame, reply: Callable[[bytes | None], None]) -> None:
+    def _receive(self, frame: Frame, batch: _Batch | None = None) -> None:
         if frame.method is UNSET:
             if not self._calls.resolve(frame):
                 log.debug("= a response to nothing we asked (id %r) was dropped", frame.id)
         elif frame.id is UNSET:
             self._notified(frame)
         else:
-            self._requested(frame, cast(Id, frame.id), reply)
+            self._requested(frame, batch)
 
     def _receive_batch(self, message: bytes) -> None:
         if not self._side.batches:
@@ -222,46 +230,50 @@ class Duplex:
         except BadFrame as bad:
             self._refuse_junk(message, bad)
             return
+        ids: set[Any] = set()
         batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply, self._limits.message_bytes)
         for frame in frames:
             if isinstance(frame, BadFrame):
                 if frame.refusal is not None:
-                    batch.add(encode_error(frame.id, frame.refusal))
-            elif frame.method == "initialize" and frame.id is not UNSET:  # 2025-03-26 basic/lifecycle#initialization
-                batch.add(encode_error(_id_of(frame), InvalidRequest("initialize must not stand in a batch")))
+                    batch.add(frame.id, encode_error(frame.id, frame.refusal))
+            elif _wants_answer(frame) and (refused := _refused_in_batch(frame, ids)):
+                id: Any = frame.id
+                batch.add(id, encode_error(id, refused))
             else:
-                self._receive(frame, batch.add)
+                self._receive(frame, batch)
 
-    def _requested(self, frame: Frame, id: Id, reply: Callable[[bytes | None], None]) -> None:
-        if id in self._runs:
-            reply(encode_error(id, InvalidRequest("A request with this id is still running")))
+    def _requested(self, frame: Frame, batch: _Batch | None) -> None:
+        id: Any = frame.id
+        reply = self._reply if batch is None else batch.add
+        if id in self._runs.by_id:
+            reply(id, encode_error(id, InvalidRequest("A request with this id is still running")))
             return
         work = self._side.request(frame)
         if work is None or isinstance(work, bytes):
-            reply(work)
+            reply(id, work)
             return
         # `initialize` is never refused or cancelled (basic/utilities/cancellation): others wait for its end.
-        opening = frame.method == "initialize"
-        if self._runs.is_full(self._limits.in_flight) and not opening:
+        if not self._runs.start(id, work, reply, frame.method != "initialize"):
             work[0].close()
             told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
-            reply(encode_error(id, InternalError(told)))
-            return
-        self._runs.start(id, work, reply, cancellable=not opening)
+            reply(id, encode_error(id, InternalError(told)))
 
-    def _reply(self, answer: bytes | None) -> None:
+    def _reply(self, id: Id | None, answer: bytes | None) -> None:
         if answer is None or self._end is not None:
             return
-        try:
-            self._send(answer)
-        except MessageTooLarge as error:
-            self._send(encode_error(_id_of(read_frame(answer)), InternalError(f"The answer is too large: {error}")))
+        if len(answer) > self._limits.message_bytes:
+            told = f"The answer is too large. {_over(len(answer), self._limits.message_bytes)}"
+            answer = encode_error(id, InternalError(told))
+        self._send(answer)
 
     def _notified(self, frame: Frame) -> None:
         if frame.method == "notifications/progress":
             self._calls.progressed(progress_of(frame), frame)
         elif frame.method != "notifications/cancelled" or not self._cancelled(frame):
-            self._side.notification(frame)
+            work = self._side.notification(frame)
+            if work is not None and not self._runs.hear(work):
+                work.close()
+                log.warning("! too many notifications are being handled: %.200r was dropped", frame.method)
 
     def _cancelled(self, frame: Frame) -> bool:
         """Stop the named run. Unknown, late or malformed cancellations are ignored (CANC-08, CANC-13)."""
@@ -284,7 +296,7 @@ class Duplex:
             return
         self._end = error
         self._calls.fail(error, self._channel.delivered)
-        self._runs.cancel_all()
+        self._runs.end()
         self._side.ended(error)
 
     def fail(self, error: ConnectionEnded) -> None:
@@ -312,26 +324,35 @@ class Duplex:
 class _Batch:
     """Collects the answers of one array; sends them as one array when the last is there (JSON-RPC 2.0 §6)."""
 
-    def __init__(self, expected: int, send: Callable[[bytes | None], None], limit: int) -> None:
+    def __init__(self, expected: int, reply: Reply, limit: int) -> None:
         self._missing = expected
         self._limit = limit
-        self._answers: list[bytes] = []
-        self._send = send
+        self._answers: list[tuple[Id | None, bytes]] = []
+        self._reply = reply
 
-    def add(self, answer: bytes | None) -> None:
+    def add(self, id: Id | None, answer: bytes | None) -> None:
         self._missing -= 1
         if answer is not None:
-            self._answers.append(answer)
+            self._answers.append((id, answer))
         if self._missing == 0 and self._answers:
             self._send_all()
 
     def _send_all(self) -> None:
-        size = sum(map(len, self._answers)) + len(self._answers) + 1
+        size = sum(len(answer) for _, answer in self._answers) + len(self._answers) + 1
         if size <= self._limit:
-            self._send(b"[" + b",".join(self._answers) + b"]")
+            self._reply(None, b"[" + b",".join(answer for _, answer in self._answers) + b"]")
             return
-        for answer in self._answers:  # too much for one message: better apart than not at all
-            self._send(answer)
+        for id, answer in self._answers:  # too much for one message: better apart than not at all
+            self._reply(id, answer)
+
+
+def _refused_in_batch(frame: Frame, ids: set[Any]) -> InvalidRequest | None:
+    if frame.method == "initialize":  # 2025-03-26 basic/lifecycle#initialization
+        return InvalidRequest("initialize must not stand in a batch")
+    if frame.id in ids:
+        return InvalidRequest("Another request of this batch has this id")
+    ids.add(frame.id)
+    return None
 
 
 def _wants_answer(frame: Frame | BadFrame) -> bool:
@@ -340,5 +361,5 @@ def _wants_answer(frame: Frame | BadFrame) -> bool:
     return frame.method is not UNSET and frame.id is not UNSET
 
 
-def _id_of(frame: Frame) -> Id | None:
-    return frame.id if isinstance(frame.id, int | str) else None
+def _over(size: int, limit: int) -> str:
+    return f"A message of {size} bytes is over the limit of {limit}"

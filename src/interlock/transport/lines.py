@@ -13,6 +13,7 @@ from .pipes import FdReader, FdWriter
 
 __all__ = ["LineChannel"]
 
+_TOGETHER = 32  # lines that are worked on before their answers are written
 _FLUSH_WITHIN = 2.0  # seconds that a close waits for the peer to take what was said last
 
 
@@ -49,12 +50,18 @@ class LineChannel:
         self._reader.start()
 
     def _read(self, chunk: bytes) -> None:
-        assert self._receiver is not None
-        for line in self._framer.feed(chunk):
+        """What is answered at once leaves in the same turn, many together, but the first need not wait for the last."""
+        writer, receiver = self._writer, self._receiver
+        assert writer is not None and receiver is not None
+        writer.hold()
+        for number, line in enumerate(self._framer.feed(chunk), 1):
             if isinstance(line, Oversized):
-                self._receiver.oversized(line.beginning, line.size)
+                receiver.oversized(line.beginning, line.size)
             elif line and not line.isspace():
-                self._receiver.received(line)
+                receiver.received(line)
+            if not number % _TOGETHER:
+                writer.flush()
+        writer.release()
 
     def _eof(self) -> None:
         self._read(b"\n")  # completes the last line of a peer that does not end its lines

@@ -40,9 +40,6 @@ class MemoryChannel:
         else:
             self._early.append(message)
 
-    def flush(self) -> None:
-        """Nothing ever waits here."""
-
     @property
     def delivered(self) -> int | None:
         return None

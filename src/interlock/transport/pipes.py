@@ -102,6 +102,7 @@ class FdWriter:
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._scheduled = False
+        self._held = False
         self._watching = False
         self._open = True
         self._drained: list[tuple[int, asyncio.Future[None]]] = []
@@ -121,10 +122,18 @@ class FdWriter:
         if self._open:
             self._buffer += data
             self.taken += len(data)
-            if not self._scheduled and not self._watching:
+            if not self._scheduled and not self._watching and not self._held:
                 self._scheduled = True
                 self._loop.call_soon(self._flush_scheduled)
         return start
+
+    def hold(self) -> None:
+        """Schedule nothing until `release`: whoever holds writes."""
+        self._held = True
+
+    def release(self) -> None:
+        self._held = False
+        self.flush()
 
     def _flush_scheduled(self) -> None:
         self._scheduled = False

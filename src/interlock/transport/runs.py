@@ -1,133 +1,287 @@
 """The requests of the peer that are being worked on, and the tasks that work on them.
 
-Author code runs in a task that nobody else uses meanwhile, never in the reader's: its timeouts and cancellations are
-its own. A task costs more than a small handler, so handlers that never wait share one: a worker takes the next
-request only if the last one ended within the same turn of the loop and left the task and its context as they were.
+A request is begun at once, where it was read, and most handlers end right there: they never wait, so they need no
+turn of the loop. All the same author code runs in a task that nobody else uses meanwhile, never in the reader's: its
+timeouts and cancellations are its own. If the handler waits, that task goes on with it. If it ended and left the task
+and its context as they were, the next request may begin in the same one.
+
+What comes takes effect in the order it came: who begins behind a cancellation begins behind its effect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable
+from asyncio import current_task, isfuture
+from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public to "Extending asyncio" in its docs
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from typing import Any
 
 from ..wire.errors import InternalError
-from ..wire.exchange import Work
+from ..wire.exchange import Silenced, Work
 from ..wire.frames import Id, encode_error
 
-__all__ = ["Runs"]
+__all__ = ["Runs", "Reply"]
 
 log = logging.getLogger("interlock.wire")
+_NESTED = 8  # runs begun inside each other (a handler that calls a server in this process); deeper ones take turns
+Reply = Callable[[Id | None, bytes | None], None]
+"""Takes the id of a request and its answer, or None where none may be sent."""
+_NOTHING_YET: Any = object()
 
 
 class Run:
-    __slots__ = ("cancellable", "cancelled", "exchange", "id", "reply", "task", "work")
+    __slots__ = ("cancellable", "cancelled", "exchange", "id", "reply", "shift", "work")
 
-    def __init__(self, id: Id, work: Work, reply: Callable[[bytes | None], None], cancellable: bool) -> None:
+    def __init__(
+        self, id: Id | None, work: tuple[Coroutine[Any, Any, Any], Silenced | None], reply: Reply, cancellable: bool
+    ) -> None:
         self.id, self.reply, self.cancellable = id, reply, cancellable
         self.work, self.exchange = work
-        self.task: asyncio.Task[None] | None = None
+        self.shift: _Shift | None = None
         self.cancelled = False
 
 
 class Runs:
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_turn: Callable[[], None]) -> None:
-        self._loop = loop
-        self._on_turn = on_turn
-        self._by_id: dict[Id, Run] = {}
-        self._ready: deque[Run] = deque()
-        self._workers: set[asyncio.Task[None]] = set()
-        self._hiring = False
-        self._turn = 0
+    """All that run on one connection, at most `limit` at once."""
 
-    def __len__(self) -> int:
-        return len(self._by_id)
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
+        self.loop = loop
+        self._limit = limit
+        self.context = copy_context()
+        """What every request finds: the context in which the connection was made."""
+        self.by_id: dict[Id | None, Run] = {}
+        self._shifts: set[_Shift] = set()
+        self._spare: _Shift | None = None
+        self._quiet: set[Run] = set()
+        self._ended = False
+        self.behind = False
+        """Has something been cancelled in this turn? Then what comes behind it takes the next one."""
 
-    def is_full(self, limit: int) -> bool:
-        """No room for another. A cancelled run makes room at once, but as many again that never end make none."""
-        return len(self._by_id) >= limit or len(self._workers) >= 2 * limit
+    def start(self, id: Id, work: Work, reply: Reply, cancellable: bool = True) -> bool:
+        """Begin `work` now; `reply` gets its answer, now or later, or None when it was cancelled.
 
-    def __contains__(self, id: Id) -> bool:
-        return id in self._by_id
+        False: there is no room, nothing was begun. A cancelled run makes room at once, but as many again that never
+        end make none. What cannot be cancelled cannot be refused either.
+        """
+        if cancellable and (len(self.by_id) >= self._limit or self._unended >= 2 * self._limit):
+            return False
+        run = self.by_id[id] = Run(id, work, reply, cancellable)
+        self._begin(run)
+        return True
 
-    def start(self, id: Id, work: Work, reply: Callable[[bytes | None], None], *, cancellable: bool = True) -> None:
-        """Begin `work` in the next turn of the loop; `reply` gets its answer, or None when it was cancelled."""
-        run = self._by_id[id] = Run(id, work, reply, cancellable)
-        self._ready.append(run)
-        if not self._hiring:
-            self._hiring = True
-            self._hire()
+    def hear(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Begin what nobody is answered for: it is not waited for, only cancelled with all others."""
+        if len(self._quiet) >= self._limit:
+            return False
+        run = Run(None, (work, None), self._heard, True)
+        self._quiet.add(run)
+        self._begin(run)
+        return True
 
-    def _hire(self) -> None:
-        worker = self._loop.create_task(self._work())
-        self._workers.add(worker)
-        self._loop.call_soon(self._after_turn)  # right behind the worker's first step
+    def _begin(self, run: Run) -> None:
+        shift, self._spare = self._spare, None  # taken: what begins inside of this one needs another
+        if shift is None:
+            shift = _Shift(self)
+            self._shifts.add(shift)
+        if shift.begin(run):
+            self._keep(shift)
 
-    def _after_turn(self) -> None:
-        """The new worker has gone as far as it could; what it left waiting needs another one."""
-        self._turn += 1
-        if self._ready:
-            self._hire()
+    @property
+    def _unended(self) -> int:
+        return len(self._shifts) - (self._spare is not None) - len(self._quiet)
+
+    def over(self, run: Run, answer: bytes | None) -> None:
+        if self.by_id.get(run.id) is run:
+            del self.by_id[run.id]
+        elif run.id is None:
+            self._quiet.discard(run)
+        run.reply(run.id, None if run.cancelled else answer)
+
+    def _heard(self, id: Id | None, answer: bytes | None) -> None:
+        """Nobody waits for an answer."""
+
+    def _keep(self, shift: _Shift) -> None:
+        """One is enough: most requests end before the next one comes."""
+        if self._spare is None and not self._ended:
+            self._spare = shift
         else:
-            self._hiring = False
-        self._on_turn()
+            shift.end()
 
-    async def _work(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        try:
-            await self._take_turns(task)
-        finally:
-            self._workers.discard(task)
-
-    async def _take_turns(self, task: asyncio.Task[None]) -> None:
-        untouched = copy_context()
-        turn = self._turn
-        while self._ready:
-            run = self._ready.popleft()
-            if run.cancelled:
-                run.work.close()
-                run.reply(None)
-                continue
-            run.task = task
-            answer: bytes | None = None
-            try:
-                answer = await run.work
-            except BaseException as error:
-                answer = _failed(run, error)
-            if self._by_id.get(run.id) is run:
-                del self._by_id[run.id]
-            run.reply(None if run.cancelled else answer)
-            if turn != self._turn or task.cancelling() or not _same(copy_context(), untouched):
-                return
+    def dismiss(self, shift: _Shift) -> None:
+        self._shifts.discard(shift)
+        if self._spare is shift:
+            self._spare = None
 
     def cancel(self, id: Id) -> bool:
         """Stop the run of that id, which is then forgotten. False: there is none, or it must not be stopped."""
-        run = self._by_id.get(id)
+        run = self.by_id.get(id)
         if run is None or not run.cancellable:
             return False
         self._stop(run)
         return True
 
     def _stop(self, run: Run) -> None:
-        del self._by_id[run.id]
+        self.by_id.pop(run.id, None)
         run.cancelled = True
         if run.exchange is not None:
-            run.exchange.live = False
-        if run.task is not None:
-            run.task.cancel()
+            run.exchange.silence()
+        if run.shift is not None:
+            run.shift.task.cancel()
+        if not self.behind:
+            self.behind = True
+            self.loop.call_soon(self._turned)
 
-    def cancel_all(self) -> None:
-        for run in list(self._by_id.values()):
+    def _turned(self) -> None:
+        self.behind = False
+
+    def end(self) -> None:
+        """Cancel all there are; nothing begins any more."""
+        self._ended = True
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.end()
+        for run in [*self.by_id.values(), *self._quiet]:
             self._stop(run)
 
     async def settle(self, seconds: float) -> None:
         """Wait for the runs there are, at most so long."""
-        deadline = self._loop.time() + seconds
-        while self._workers and (left := deadline - self._loop.time()) > 0:
-            await asyncio.wait(self._workers, timeout=left)
+        deadline = self.loop.time() + seconds
+        while (left := deadline - self.loop.time()) > 0:
+            tasks = [shift.task for shift in self._shifts if shift is not self._spare and not shift.is_quiet]
+            if not tasks:
+                return
+            await asyncio.wait(tasks, timeout=left)
+
+
+class _Shift(Coroutine[Any, Any, None]):
+    """A task in which requests begin, one after the other, until one waits: then it is that one's to its end.
+
+    A coroutine by hand, since it goes on with work that was begun outside of its turns. Its task is, in this order:
+    new; parked, waiting for work; linked to what its run waits for, as if the run had always been the task's own.
+    """
+
+    __name__ = "interlock request"  # what a task shows of its coroutine
+    __slots__ = ("_context", "_depth", "_linked", "_parked", "_run", "_runs", "_waits_for", "task")
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._context = runs.context.copy()
+        self._depth = 0
+        self._run: Run | None = None
+        self._waits_for: Any = _NOTHING_YET
+        self._parked: asyncio.Future[None] | None = None
+        self._linked = False
+        self.task = runs.loop.create_task(self, context=self._context)
+
+    # --- while it is nobody's ---------------------------------------------------------------------
+
+    def begin(self, run: Run) -> bool:
+        """Work on it until it ends or waits. True: it has ended, and the next one may begin here too."""
+        runs, task = self._runs, self.task
+        loop, run.shift = runs.loop, self
+        outer = current_task(loop)
+        if runs.behind or (outer is not None and not self._may_nest_in(outer)):
+            self._take(run)
+            return False
+        if outer is not None:  # a carrier that delivers within the sender's own task
+            _leave_task(loop, outer)
+        _enter_task(loop, task)
+        try:
+            self._waits_for = self._context.run(run.work.send, None)
+        except StopIteration as stop:
+            answer: bytes | None = stop.value
+        except BaseException as error:
+            answer = _failed(run, error)
+        else:
+            self._take(run)
+            return False
+        finally:
+            _leave_task(loop, task)
+            if outer is not None:
+                _enter_task(loop, outer)
+        runs.over(run, answer)
+        if task.cancelling() or not _same(self._context, runs.context):
+            self.end()
+            return False
+        return True
+
+    def _may_nest_in(self, outer: asyncio.Task[Any]) -> bool:
+        shift = outer.get_coro()
+        self._depth = shift._depth + 1 if type(shift) is _Shift else 0
+        return self._depth < _NESTED
+
+    @property
+    def is_quiet(self) -> bool:
+        return self._run is not None and self._run.id is None and not self._run.cancelled
+
+    def _take(self, run: Run) -> None:
+        self._run = run
+        self._unpark()
+
+    def end(self) -> None:
+        """Nothing begins here any more."""
+        self._linked = True
+        self._unpark()
+
+    def _unpark(self) -> None:
+        if self._parked is not None and not self._parked.done():
+            self._parked.set_result(None)
+
+    # --- the task's turns -------------------------------------------------------------------------
+
+    def send(self, value: Any, /) -> Any:
+        run = self._run
+        if run is None:
+            return self._park()
+        if self._linked:
+            return self._step(run.work.send, value)
+        self._link()
+        return self._step(run.work.send, None) if self._waits_for is _NOTHING_YET else self._waits_for
+
+    def throw(self, error: Any, /, *rest: Any) -> Any:
+        run = self._run
+        if run is None:
+            self._runs.dismiss(self)
+            raise error
+        if self._linked:
+            return self._step(run.work.throw, error)
+        self._link()
+        if isfuture(self._waits_for) and self._waits_for.cancel():
+            return self._waits_for  # what it waits for is cancelled first, and that reaches it: as in every task
+        return self._step(run.work.throw, error)
+
+    def _park(self) -> Any:
+        if self._linked:
+            self._runs.dismiss(self)
+            raise StopIteration
+        self._parked = self._runs.loop.create_future()
+        return next(self._parked.__await__())
+
+    def _link(self) -> None:
+        self._linked = True
+        self._depth = 0
+
+    def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
+        run = self._run
+        assert run is not None
+        try:
+            return resume(value)
+        except StopIteration as stop:
+            answer: bytes | None = stop.value
+        except BaseException as error:
+            answer = _failed(run, error)
+        self._runs.dismiss(self)
+        self._runs.over(run, answer)
+        raise StopIteration
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.work.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        raise TypeError("a shift is run by its task")
 
 
 def _failed(run: Run, error: BaseException) -> bytes | None:
@@ -135,9 +289,11 @@ def _failed(run: Run, error: BaseException) -> bytes | None:
     if run.cancelled and isinstance(error, asyncio.CancelledError):
         return None
     log.error("! the work on request %r failed", run.id, exc_info=error)
-    return encode_error(run.id, InternalError("Internal error"))
+    return None if run.id is None else encode_error(run.id, InternalError("Internal error"))
 
 
 def _same(one: Context, other: Context) -> bool:
     """Are all variables the same objects? Equality would miss a fresh list, and may be anybody's code."""
-    return len(one) == len(other) and all(other.get(variable, one) is value for variable, value in one.items())
+    if len(one) != len(other):
+        return False
+    return not len(one) or all(other.get(variable, one) is value for variable, value in one.items())

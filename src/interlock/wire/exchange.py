@@ -6,7 +6,7 @@ A server is a `Handler`. A connection to a server is a `Handler`. A `Filter` tak
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -30,6 +30,7 @@ __all__ = [
     "LOCAL",
     "ANONYMOUS",
     "Question",
+    "Silenced",
 ]
 
 Params = Mapping[str, Any]
@@ -125,6 +126,9 @@ class Exchange:
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
 
+    def silence(self) -> None:
+        self.live = False
+
     async def notify(self, method: str, params: Params) -> None:
         """Progress and log messages, on this request's own stream."""
 
@@ -134,6 +138,14 @@ class Exchange:
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]
-Work = tuple[Coroutine[Any, Any, bytes], Exchange | None]
+
+
+class Silenced(Protocol):
+    """What falls silent when its run is cancelled."""
+
+    def silence(self) -> None: ...
+
+
+Work = tuple[Coroutine[Any, Any, bytes], Silenced | None]
 """What leads to the bytes of an answer, and the exchange that falls silent when it is cancelled."""
 Filter = Callable[[Handler], Handler]

@@ -54,40 +54,38 @@ class ErrorObject(msgspec.Struct):
     data: Any = UNSET
 
 
-_frames = msgspec.json.Decoder(Frame)
+_read = msgspec.json.Decoder(Frame).decode
 _errors = msgspec.json.Decoder(ErrorObject)
 _arrays = msgspec.json.Decoder(list[Raw])
-_encoder = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STEPS = bytes.maketrans(b"{}[]", bytes((0, 2, 0, 2)))  # 1 - 0 opens, 1 - 2 closes
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LEADING_ID = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
 )
+_SMALL = 2**53
 _RECOVERABLE = 1024 * 1024  # beyond this, a broken frame is not read a second time for its id
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read_frame(line: bytes | Raw, limits: Limits = DEFAULT_LIMITS) -> Frame:
+def read_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame:
     """Decode one message, or raise `BadFrame` with the answer it deserves."""
-    data = line if type(line) is bytes else bytes(line)
     try:
-        frame = _frames.decode(data)
+        frame = _read(data)
         if not data.isascii():
             data.decode()  # msgspec skips raw members without looking at their UTF-8
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise diagnose(data, error) from None
-    if (
-        len(data) > 2 * limits.depth
-        and data.count(b"{") + data.count(b"[") > limits.depth
-        and _too_deep(data, limits.depth)
-    ):
+    if len(data) > 2 * limits.depth and _too_deep(data, limits.depth):
         id = _usable_id(frame.id)
         answers = id if frame.method is UNSET else None
         told = ParseError(f"Nested deeper than {limits.depth} levels")
         raise BadFrame(told if _wants_answer(frame) else None, id, answers=answers)
+    if type(frame.id) is int and frame.method is not UNSET and -_SMALL < frame.id < _SMALL:
+        return frame  # an ordinary request: nothing else to look at
     if frame.id is not UNSET:
         _check_id(frame, limits)
     elif frame.method is UNSET and frame.error is UNSET:
@@ -114,7 +112,7 @@ def read_batch(line: bytes, limits: Limits = DEFAULT_LIMITS) -> list[Frame | Bad
     found: list[Frame | BadFrame] = []
     for part in parts:
         try:
-            found.append(read_frame(part, limits))
+            found.append(read_frame(bytes(part), limits))
         except BadFrame as bad:
             found.append(bad)
     return found
@@ -207,7 +205,11 @@ def _is_json(data: bytes) -> bool:
 
 
 def _too_deep(data: bytes, limit: int) -> bool:
-    """One pass over the brackets outside of strings: +1 for each that opens, -1 for each that closes."""
+    """Are there brackets enough, and if so: +1 for each outside of strings that opens, -1 for each that closes."""
+    if len(data) <= 5 * limit and b"[" not in data:
+        return False  # a level of objects takes five bytes: {"":}
+    if data.count(b"{") + data.count(b"[") <= limit:
+        return False
     brackets = _STRINGS.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
     return max(accumulate(map((1).__sub__, brackets)), default=0) > limit
 
@@ -226,8 +228,12 @@ def _without_types(error: Exception) -> str:
 
 def encode(message: Any) -> bytes:
     """Compact JSON on one line, whatever raw parts it was put together from."""
-    data = _encoder.encode(message)
-    return msgspec.json.format(data, indent=-1) if b"\n" in data else data
+    data = _encode(message)
+    return data if b"\n" not in data else _on_one_line(data)
+
+
+def _on_one_line(data: bytes) -> bytes:
+    return msgspec.json.format(data, indent=-1)
 
 
 def encode_call(id: Id, method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -245,7 +251,8 @@ def encode_notice(method: str, params: Mapping[str, Any] | None) -> bytes:
 
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
-    return encode({"jsonrpc": "2.0", "id": id, "result": result})
+    data = _encode({"jsonrpc": "2.0", "id": id, "result": result})
+    return data if b"\n" not in data else _on_one_line(data)
 
 
 def encode_error(id: Id | None, error: Refused) -> bytes:

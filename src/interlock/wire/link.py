@@ -53,11 +53,10 @@ class Channel(Protocol):
         ...
 
     def send(self, message: bytes) -> int | None:
-        """Take one message; never block. Returns a position to compare with `delivered`, or None."""
-        ...
+        """Take one message; never block. A channel that collects messages hands them on soon, by itself.
 
-    def flush(self) -> None:
-        """Hand on at once what was taken; called when a turn of work is done. May do nothing."""
+        Returns a position to compare with `delivered`, or None.
+        """
         ...
 
     @property
