@@ -201,6 +201,16 @@ async def test_a_client_of_the_newest_alone_does_not_fall_back():
     assert server.lines[0].closed >= 1
 
 
+@pytest.mark.parametrize("error", [PeerClosed("gone", exit_code=1), CallTimeout("server/discover", 3, "total")])
+async def test_a_client_of_the_newest_alone_hears_why_a_server_never_answered(error):
+    """A crash or a silence says nothing about the era."""
+    server = Dialled([error], names=(NEWEST,))
+    with pytest.raises(type(error)) as caught:
+        await server.open()
+    assert caught.value is error
+    assert server.lines[0].closed >= 1
+
+
 async def test_a_handshake_that_fails_closes_the_line():
     server = Dialled([error_frame(-32601), error_frame(-32603, "broken")])
     with pytest.raises(Refused, match="broken"):

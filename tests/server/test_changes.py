@@ -196,6 +196,18 @@ async def test_closing_ends_every_stream_with_its_result():
     assert not changes._listeners
 
 
+async def test_who_comes_after_a_close_is_served_again():
+    """A server may be run twice in one process."""
+    changes = Changes()
+    changes.close()
+    listening = Listening(changes, tools_list_changed=True)
+    await turns()
+    changes.list_changed("tools")
+    await turns()
+    assert listening.heard == [("notifications/tools/list_changed", {})]
+    await listening.end()
+
+
 async def test_what_happened_before_the_close_is_still_told():
     changes = Changes()
     listening = Listening(changes, tools_list_changed=True)

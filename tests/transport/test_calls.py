@@ -174,6 +174,25 @@ async def test_what_waits_for_a_slow_listener_is_bounded():
     assert b"9999" in bytes(heard[-1].params)  # the newest are kept
 
 
+@virtual_time
+async def test_a_listener_that_swallows_its_interruption_leaves_nothing_behind():
+    async def deaf(method, frame):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+
+    async def calls():
+        call = Table().calls.add("tools/call", Patience(idle=None, total=5), deaf, True)
+        asyncio.get_running_loop().call_soon(call.hear, progress(call.id))
+        with pytest.raises(CallTimeout):
+            await call.answer()
+        await asyncio.sleep(1)
+        return asyncio.current_task().cancelling()
+
+    assert await asyncio.ensure_future(calls()) == 0
+
+
 async def test_a_listener_that_fails_does_not_fail_the_call(caplog):
     def broken(method, frame):
         raise RuntimeError("listener")

@@ -131,7 +131,7 @@ class Prober:
                     self._verdicts.forget(self._target)  # a crash at the start is no change of era: once more
                     await line.close()
                     return await self.open()
-                return await self._fall_back(line, str(verdict))
+                return await self._fall_back(line, verdict)
         except BaseException:
             await line.close()
             raise
@@ -183,12 +183,14 @@ class Prober:
         ours = ", ".join(self._rows)
         return NoCommonRevision(f"the server speaks {', '.join(names) or 'nothing'}, this client {ours}", names)
 
-    async def _fall_back(self, line: Line, why: str) -> ClientEdge:
+    async def _fall_back(self, line: Line, why: _Legacy) -> ClientEdge:
         if self._handshake is None:
             await line.close()
+            if isinstance(why.__cause__, CallTimeout | ConnectionEnded):
+                raise why.__cause__  # says nothing about its era
             told = f"the server does not speak {', '.join(self._rows)}: server/discover gave {why}"
             raise NoCommonRevision(told)
-        log.debug("= server/discover gave %.200r: falling back to initialize", why)
+        log.debug("= server/discover gave %.200r: falling back to initialize", str(why))
         shake_hands = self._shake_hands_again
         if line.end is not None:  # some servers exit on a first message that they do not know
             await line.close()

@@ -26,6 +26,7 @@ class _Listener:
         self.wanted = wanted
         self.waiting: dict[tuple[str, str], dict[str, Any]] = {}
         self.stirred = asyncio.Event()
+        self.ended = False
         self._loop = asyncio.get_running_loop()
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
@@ -48,7 +49,6 @@ class Changes:
 
     def __init__(self) -> None:
         self._listeners: set[_Listener] = set()
-        self._closed = False
 
     def list_changed(self, kind: str) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
@@ -70,7 +70,7 @@ class Changes:
         try:
             honoured = _honoured(wanted, offered)
             await exchange.notify("notifications/subscriptions/acknowledged", {"notifications": honoured})
-            while not self._closed:
+            while not listener.ended:
                 await listener.stirred.wait()
                 listener.stirred.clear()
                 notices, listener.waiting = listener.waiting, {}
@@ -82,8 +82,8 @@ class Changes:
 
     def close(self) -> None:
         """End every listen exchange with its result: the server is going."""
-        self._closed = True
         for listener in list(self._listeners):
+            listener.ended = True
             listener.soon(listener.stirred.set)
 
 

@@ -141,6 +141,8 @@ class Call:
             handled = self.told(cast(str, frame.method), frame)
             if handled is not None:
                 await handled
+            if self._interrupted and task is not None:
+                task.uncancel()  # the listener swallowed what was meant for it alone
         except asyncio.CancelledError:
             if not self._interrupted or (task is not None and task.uncancel() > 0):
                 raise
