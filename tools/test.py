@@ -17,7 +17,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ((3, 11), (3, 12), (3, 13))
-NEEDED = ("msgspec", "pytest", "pytest-xdist", "hypothesis", "jsonschema-rs", "hatchling", "editables")
+NEEDED = (
+    "msgspec",
+    "uvicorn",
+    "httptools",
+    "uvloop",
+    "aiohttp",
+    "cryptography",
+    "pytest",
+    "pytest-xdist",
+    "hypothesis",
+    "jsonschema-rs",
+    "hatchling",
+    "editables",
+)
 
 
 def main() -> int:
