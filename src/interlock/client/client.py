@@ -72,6 +72,7 @@ class Client:
         version: str = __version__,
         title: str | None = None,
         elicit: Callback | None = None,
+        elicit_url: Callback | None = None,
         sample: Callback | None = None,
         roots: Roots | None = None,
         experimental: Mapping[str, Mapping[str, Any]] | None = None,
@@ -87,7 +88,12 @@ class Client:
         self._target = target_of(target, limits)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
-            elicit=elicit, sample=sample, roots=roots, experimental=experimental, extensions=extensions
+            elicit=elicit,
+            elicit_url=elicit_url,
+            sample=sample,
+            roots=roots,
+            experimental=experimental,
+            extensions=extensions,
         )
         info = Implementation(name=name, version=version, title=title or UNSET)
         self._me = Peer(info)

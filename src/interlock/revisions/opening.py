@@ -22,6 +22,7 @@ from ..wire.methods import AUTHOR_METHOD, METHODS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.lifecycle import EmptyParams
 from .answering import refuse
+from .asker import Asker
 from .handshake_server import HandshakeServer
 from .revision import Era, Revision
 from .shaping import plain, shape_noun
@@ -60,6 +61,7 @@ class ServerSide:
         *,
         strict: bool = False,
         principal: Principal = LOCAL,
+        asker: Asker | None = None,
         on_ready: Callable[[], None] | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
@@ -69,7 +71,7 @@ class ServerSide:
         self._principal = principal
         self._on_ready = on_ready
         self._on_end = on_end
-        self._stateless = StatelessServer(handler, rows, principal=principal)
+        self._stateless = StatelessServer(handler, rows, principal=principal, asker=asker)
         self._handshake: HandshakeServer | None = None
         self._outlet: Outlet | None = None
 

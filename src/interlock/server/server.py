@@ -5,14 +5,18 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from ..revisions.asker import Asker
 from ..revisions.revision import Revision
+from ..revisions.rounds import AskingRules
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
@@ -60,6 +64,8 @@ class Server:
         identify: bool = True,
         strict: bool = False,
         threads: int = 32,
+        state_keys: Sequence[bytes] = (),
+        state_seconds: float = 600.0,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -77,6 +83,7 @@ class Server:
         self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
         self._hints = {"ttlMs": int(cache_seconds * 1000), "cacheScope": cache_scope}
         self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
+        self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
         self._changes = Changes()
         self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
@@ -97,6 +104,17 @@ class Server:
         }
         self._handler: Handler = self._dispatch
         self._filtered = False
+
+    def _asker(self, seal: Seal, seconds: float) -> Asker:
+        rules = AskingRules(
+            sealer=seal,
+            clock=time.time,
+            seconds=seconds,
+            result_meta=self._identity,
+            parks=self._parks,
+            single_use=self._single_use,
+        )
+        return Asker(rules)
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -134,9 +152,15 @@ class Server:
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
         meta: Mapping[str, Any] | None = None,
+        park: bool = False,
+        single_use: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
-        """Offer a function as a tool: bare, or with facts about it."""
+        """Offer a function as a tool: bare, or with facts about it.
+
+        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
+        repeat. With `single_use` every state that travels between its rounds counts once.
+        """
 
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
@@ -252,6 +276,14 @@ class Server:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
         self._changes.resource_updated(uri)
 
+    def _parks(self, method: str, params: Any) -> bool:
+        tool = self._tools.get(params.name) if method == "tools/call" else None
+        return tool is not None and tool.park
+
+    def _single_use(self, method: str, params: Any) -> bool:
+        tool = self._tools.get(params.name) if method == "tools/call" else None
+        return tool is not None and tool.single_use
+
     # --- the answers ------------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
@@ -335,8 +367,9 @@ class Server:
     # --- running ----------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
-        """End all streams of change notices: the process is about to go."""
+        """End all streams of change notices, and the runs that wait for answers: the process is about to go."""
         self._changes.close()
+        self.asker.parking.close()
 
     def run(self, *, limits: Limits = DEFAULT_LIMITS, keepalive: Keepalive | None = None) -> None:
         """Serve over stdio until the client goes or the process is told to stop."""

@@ -41,7 +41,10 @@ class RegisteredTool:
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
         meta: Mapping[str, Any] | None = None,
+        park: bool = False,
+        single_use: bool = False,
     ) -> None:
+        self.park, self.single_use = park, single_use
         signature = read_signature(function, Context)
         self.name = name or cast(str, getattr(function, "__name__", ""))
         self.takes_context = signature.context is not None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+from ..revisions.asker import Asker
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Revision
+from ..revisions.rounds import AskingRules
 from ..revisions.table import pick
+from ..state.sealing import Seal
 from ..wire.exchange import LOCAL, Handler, Principal
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel
@@ -46,7 +50,15 @@ def serve_channel(
         if on_end is not None:
             on_end()
 
-    side = ServerSide(handler, spoken or pick(None), strict=strictly, principal=principal, on_ready=ready, on_end=ended)
+    side = ServerSide(
+        handler,
+        spoken or pick(None),
+        strict=strictly,
+        principal=principal,
+        asker=getattr(handler, "asker", None) or Asker(AskingRules(sealer=Seal(), clock=time.time)),
+        on_ready=ready,
+        on_end=ended,
+    )
     duplex = Duplex(channel, side, limits)
     side.attach(duplex)
     return duplex
