@@ -14,14 +14,21 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools"))
 
-from official import install  # noqa: E402 - they live among the tools
+from official import install, runs  # noqa: E402 - they live among the tools
 from official.processes import Child  # noqa: E402
 from official.results import Outcome, judge, last_words, read_checks, scenario_names, summary, table  # noqa: E402
 
-spec = importlib.util.spec_from_file_location("conformance_client", ROOT / "conformance" / "client.py")
-assert spec is not None and spec.loader is not None
-client = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(client)
+
+def loaded(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+client = loaded("conformance_client", ROOT / "conformance" / "client.py")
+tool = loaded("conformance_tool", ROOT / "tools" / "conformance.py")
 
 LISTING = """\
 Server scenarios (test against a server):
@@ -239,3 +246,117 @@ def test_a_scenario_nobody_knows_is_refused(monkeypatch, capsys):
     monkeypatch.setenv("MCP_CONFORMANCE_SCENARIO", "other")
     assert client.main() == 2
     assert "'other'" in capsys.readouterr().err
+
+
+# --- scenarios, with a suite of our own ---
+
+FAKE_SUITE = """
+import json, os, pathlib, subprocess, sys
+side, words = sys.argv[1], dict(zip(sys.argv[2::2], sys.argv[3::2]))
+scenario = words["--scenario"]
+if scenario == "hangs":
+    import time; time.sleep(600)
+folder = pathlib.Path(words["-o"], scenario + "-now")
+folder.mkdir()
+checks = [{"id": key.lstrip("-"), "status": "SUCCESS", "description": value} for key, value in words.items()]
+if side == "client":
+    env = {**os.environ, "MCP_CONFORMANCE_SCENARIO": "other"}
+    ended = subprocess.run(["sh", "-c", words["--command"] + " http://127.0.0.1:1/mcp"], env=env, capture_output=True)
+    (folder / "stderr.txt").write_bytes(ended.stderr)
+    checks.append({"id": "exit", "status": "FAILURE", "description": str(ended.returncode)})
+(folder / "checks.json").write_text("{}" if scenario == "odd" else json.dumps(checks))
+sys.exit(side == "client")
+"""
+
+
+@pytest.fixture
+def runner(tmp_path):
+    suite = install.Suite(tmp_path)
+    suite.node, suite.script = Path(sys.executable), tmp_path / "suite.py"
+    suite.script.write_text(FAKE_SUITE)
+    return runs.Runner(suite, tmp_path / "results", "V")
+
+
+def test_a_server_scenario_is_run_by_its_name_and_read(runner):
+    outcome = runner.server_scenario("one", "http://127.0.0.1:1/mcp")
+    assert outcome.good and outcome.counts["SUCCESS"] == 4  # url, scenario, spec-version, o
+
+
+def test_a_client_scenario_runs_our_client_and_shows_why_it_failed(runner):
+    outcome = runner.client_scenario("two")
+    assert outcome.problems == ["1 FAILURE", "exit code 1"]
+    assert outcome.lines == ["FAILURE exit: 2", "| there is no scenario 'other' here"]
+
+
+def test_a_scenario_that_hangs_or_writes_nonsense_is_not_good(runner, monkeypatch):
+    monkeypatch.setattr(runs, "SCENARIO_SECONDS", 0.3)
+    assert runner.server_scenario("hangs", "x").problems == ["did not end in time", "showed nothing"]
+    monkeypatch.undo()
+    assert "1 FAILURE" in runner.server_scenario("odd", "x").problems
+
+
+def test_a_server_that_does_not_start_is_said_with_its_words(runner, tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(runs, "EXAMPLE", tmp_path / "nothing.py")
+    with pytest.raises(runs.ServerGone, match="ended"), runner.serve():
+        pass
+
+
+# --- the command ---
+
+
+def command(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["conformance.py", *words])
+    monkeypatch.setattr(tool.signal, "signal", lambda *_: None)
+    return tool.main()
+
+
+def test_without_the_suite_nothing_is_run_and_the_code_says_so(monkeypatch, capsys):
+    def install_nothing(home):
+        raise install.Unavailable("could not get Node")
+
+    monkeypatch.setattr(tool, "install", install_nothing)
+    assert command(monkeypatch) == 3
+    assert "nothing was run" in capsys.readouterr().err
+
+
+@pytest.fixture
+def listed(runner, monkeypatch):
+    """A suite that lists three scenarios for either side, and a runner that answers for them."""
+    suite = runner._suite
+    monkeypatch.setattr(tool, "install", lambda home: suite)
+    monkeypatch.setattr(install.Suite, "listing", lambda self, side, version: LISTING)
+    ran: list[tuple[str, str]] = []
+
+    class Quick(runs.Runner):
+        def client_scenario(self, name):
+            ran.append(("client", name))
+            return judge("client", name, [check()], code=0)
+
+    monkeypatch.setattr(tool, "Runner", Quick)
+    return ran
+
+
+def test_every_scenario_but_those_of_authorization_is_run_alone(listed, monkeypatch, capsys):
+    assert command(monkeypatch, "--client") == 0
+    assert listed == [("client", "server-stateless"), ("client", "tools-list")]
+    assert "2 of 2 good" in capsys.readouterr().out
+
+
+def test_one_can_be_chosen_and_an_unknown_one_is_refused(listed, monkeypatch):
+    assert command(monkeypatch, "--client", "--scenario", "tools-list") == 0
+    assert listed == [("client", "tools-list")]
+    assert command(monkeypatch, "--client", "--scenario", "nope") == 2
+
+
+def test_what_does_not_fit_into_the_time_was_not_run(listed, monkeypatch, capsys):
+    monkeypatch.setattr(tool, "MOST_SECONDS", -1.0)
+    assert command(monkeypatch, "--client") == 1
+    assert listed == [] and "not run: no time was left" in capsys.readouterr().out
+
+
+def test_without_our_server_its_scenarios_were_not_run(listed, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(runs, "EXAMPLE", tmp_path / "nothing.py")
+    assert command(monkeypatch, "--server") == 1
+    told = capsys.readouterr()
+    assert told.out.count("not run: our server is gone") == 4 and "our server ended" in told.err

@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from official.install import ROOT, Suite, Unavailable, install
@@ -95,11 +96,11 @@ def _run(runner: Runner, chosen: dict[str, list[str]]) -> list[Outcome]:
     return found
 
 
-def _one(run, deadline: float, side: str, name: str, *more: str) -> Outcome:
+def _one(run: Callable[..., Outcome], deadline: float, side: str, name: str, *more: str) -> Outcome:
     if time.monotonic() > deadline:
         return _not_run(side, name, "no time was left")
     started = time.monotonic()
-    outcome: Outcome = run(name, *more)
+    outcome = run(name, *more)
     verdict = "ok" if outcome.good else ", ".join(outcome.problems)
     print(f"{side} {name}: {verdict} ({time.monotonic() - started:.1f} s)", flush=True)
     return outcome
