@@ -363,15 +363,24 @@ def test_every_logger_of_ours_is_under_our_name():
 # --- the public API, pinned: a change here is a decision ---
 
 API = {
+    "AudioContent",
     "Client",
     "Command",
     "Context",
+    "EmbeddedResource",
     "Exchange",
+    "ImageContent",
     "InterlockError",
     "Keepalive",
     "Patience",
+    "PromptMessage",
     "Refused",
+    "ResourceContents",
+    "ResourceLink",
+    "ResourceNotFound",
     "Server",
+    "TextContent",
+    "ToolAnnotations",
     "ToolError",
     "__version__",
 }
@@ -383,7 +392,7 @@ MEMBERS = {
     "Exchange": "ask begin_once end_once live meta method notify params patience peer raw silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
-    "Server": "capabilities method notification prompt remove_prompt remove_resource remove_tool resource "
+    "Server": "capabilities completion method notification prompt remove_prompt remove_resource remove_tool resource "
     "resource_changed run stop_listening tool use",
 }
 PARAMETERS = {

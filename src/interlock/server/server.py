@@ -26,14 +26,18 @@ from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limit
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
+from ..wire.types.completion import PromptRef
+from ..wire.types.content import ResourceContents
 from ..wire.types.tools import ToolAnnotations
 from .calling import caller_of
 from .changes import Changes
+from .completions import Completions
 from .context import Context
 from .pages import Catalogue
 from .prompts import RegisteredPrompt
 from .resources import RegisteredResource
 from .schema import read_signature
+from .templates import RegisteredTemplate
 from .threads import Threads
 from .tools import RegisteredTool
 
@@ -88,8 +92,9 @@ class Server:
         self._changes = Changes()
         self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
         self._resources: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
-        self._templates: Catalogue[None] = Catalogue("resourceTemplates", page_size)
+        self._templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
         self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
+        self._completions = Completions(self._threads)
         self._speaks = False  # does any handler take a Context, and so may log?
         self._handlers: dict[str, Handler] = {
             "tools/call": self._call_tool,
@@ -100,6 +105,7 @@ class Server:
             "resources/read": self._read_resource,
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
             "subscriptions/listen": self._listen,
         }
         self._handler: Handler = self._dispatch
@@ -151,12 +157,16 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        input_schema: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         park: bool = False,
         single_use: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it.
+
+        The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
+        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
 
         A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
         repeat. With `single_use` every state that travels between its rounds counts once.
@@ -180,11 +190,16 @@ class Server:
         mime_type: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
-        """Offer what a function returns as the resource at `uri`."""
+        """Offer what a function returns as the resource at `uri`.
+
+        With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
+        every URI of that shape that is no resource of its own; of several templates the first one registered.
+        """
         check_author_keys(meta)
+        kind, catalogue = (RegisteredTemplate, self._templates) if "{" in uri else (RegisteredResource, self._resources)
 
         def register(function: F) -> F:
-            resource = RegisteredResource(
+            resource = kind(
                 uri,
                 function,
                 threads=self._threads,
@@ -194,7 +209,7 @@ class Server:
                 mime_type=mime_type,
                 meta=meta,
             )
-            self._add(self._resources, "resources", uri, resource)
+            self._add(catalogue, "resources", uri, resource)
             return function
 
         return register
@@ -220,6 +235,24 @@ class Server:
             return function
 
         return register if function is None else register(function)
+
+    def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt, or for a variable of a resource template.
+
+        The function takes what was typed so far and, if it likes, a mapping of the arguments that are known already;
+        it returns a list of strings, the best first. The first hundred go out.
+        """
+        if (prompt is None) == (template is None):
+            raise LocalError("a completion is for a prompt or for a template: name one of them")
+        names = self._arguments_of(prompt=prompt, template=template)
+        if argument not in (names or ()):
+            raise LocalError(f"there is no argument {argument!r} of {prompt or template!r}: register that first")
+        return lambda function: self._completions.add(prompt, template, argument, function)
+
+    def _arguments_of(self, *, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
+        """What can be completed of a prompt or a template; None if there is none of that name."""
+        found = self._prompts.get(prompt) if prompt is not None else self._templates.get(template or "")
+        return found.names if found is not None else None
 
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
@@ -262,7 +295,8 @@ class Server:
         self._remove(self._tools, "tools", name)
 
     def remove_resource(self, uri: str) -> None:
-        self._remove(self._resources, "resources", uri)
+        """Take back a resource, or a template by its text."""
+        self._remove(self._templates if "{" in uri else self._resources, "resources", uri)
 
     def remove_prompt(self, name: str) -> None:
         self._remove(self._prompts, "prompts", name)
@@ -292,10 +326,12 @@ class Server:
         found: dict[str, Any] = {}
         if self._tools.offered:
             found["tools"] = listing
-        if self._resources.offered:
+        if self._offers_resources:
             found["resources"] = {"subscribe": True, **listing}
         if self._prompts.offered:
             found["prompts"] = listing
+        if self._completions.offered:
+            found["completions"] = {}
         if self._speaks:
             found["logging"] = {}
         if self._experimental:
@@ -323,10 +359,10 @@ class Server:
         return self._list(self._tools, self._tools.offered, exchange)
 
     async def _list_resources(self, exchange: Exchange) -> Result:
-        return self._list(self._resources, self._resources.offered, exchange)
+        return self._list(self._resources, self._offers_resources, exchange)
 
     async def _list_templates(self, exchange: Exchange) -> Result:
-        return self._list(self._templates, self._resources.offered, exchange)
+        return self._list(self._templates, self._offers_resources, exchange)
 
     async def _list_prompts(self, exchange: Exchange) -> Result:
         return self._list(self._prompts, self._prompts.offered, exchange)
@@ -339,15 +375,24 @@ class Server:
             raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
         return tool.call(exchange)
 
+    @property
+    def _offers_resources(self) -> bool:
+        return self._resources.offered or self._templates.offered
+
     async def _read_resource(self, exchange: Exchange) -> Result:
-        if not self._resources.offered:
+        if not self._offers_resources:
             raise MethodNotFound("This server does not offer resources")
-        uri: str = exchange.params.uri
-        resource = self._resources.get(uri)
-        if resource is None:
-            raise ResourceNotFound("Resource not found", {"uri": uri})
-        contents = await resource.read(exchange)
+        contents = await self._contents(exchange.params.uri, exchange)
         return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
+        """A resource of exactly this URI wins over every template."""
+        if (resource := self._resources.get(uri)) is not None:
+            return await resource.read(exchange)
+        for template in self._templates.items():
+            if (arguments := template.arguments(uri)) is not None:
+                return await template.read(uri, arguments, exchange)
+        raise ResourceNotFound("Resource not found", {"uri": uri})
 
     async def _get_prompt(self, exchange: Exchange) -> Result:
         prompt = self._prompts.get(exchange.params.name)
@@ -356,6 +401,16 @@ class Server:
                 raise MethodNotFound("This server does not offer prompts")
             raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
         return await prompt.get(exchange)
+
+    async def _complete(self, exchange: Exchange) -> Result:
+        if not self._completions.offered:
+            raise MethodNotFound("This server does not offer completions")
+        ref = exchange.params.ref
+        prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
+        known = self._arguments_of(prompt=prompt, template=template)
+        if known is None:
+            raise InvalidParams(f"Unknown {'prompt' if template is None else 'resource template'}")
+        return await self._completions.complete(prompt, template, known, exchange)
 
     async def _listen(self, exchange: Exchange) -> Result:
         watched: set[str] = exchange.params.notifications.resource_subscriptions
