@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     match words:
         case ["run", "-h" | "--help"] | ["-h" | "--help" | "help", *_]:
             print(USAGE, end="")
-        case ["run", target, *options] if not target.startswith("-"):
+        case ["run", target, *options] if not options or options[0].startswith("-"):
             from .run import run  # only this command touches the standard streams
 
             sys.exit(run(target, options))

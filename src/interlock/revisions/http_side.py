@@ -116,8 +116,6 @@ class HttpSide:
         self._admit(method, meta, headers, name, row.named_by is not None)
         if method in OFFICIAL_METHODS and not await offers(self._handler, method, Peer(principal=principal)):
             raise MethodNotFound(f"This server does not offer {method}")
-        if method == "tools/call" and name is not None:
-            check_params(headers, self._params_of(name), members.get("arguments", _NOTHING))
 
     def _meta_of(self, frame: Frame, raw: Raw, members: dict[str, Raw], headers: Headers) -> RequestMeta:
         """The envelope, when that much can be read. A broken one is never taken for another era's."""

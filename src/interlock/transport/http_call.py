@@ -107,14 +107,20 @@ class HttpCall:
     # --- what may end it --------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """One timer serves the whole call: it bounds the wait for the body, or begins to watch a running handler."""
-        if self._waits_for is None:
+        """One timer serves the whole call: it bounds the wait for the body, begins to watch a running handler, or
+        bounds the writing of the answer."""
+        if self._answered:
+            self._bound_writing()
+        elif self._waits_for is None:
             self._background.append(self._loop.create_task(self._watch()))
         elif self._late:
             self.stop(self._waits_for)
         else:
             self._late = True
             self._timer = self._loop.call_later(self._timing.body, self._tick)
+
+    def _bound_writing(self) -> None:
+        self._timer = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
 
     async def _watch(self) -> None:
         """Closing the stream is how a stateless client cancels (#cancellation)."""
@@ -208,9 +214,18 @@ class HttpCall:
         await self._respond(refusal.status, headers, refusal.body)
 
     async def tell_end(self) -> None:
-        """What is still to be said when it was ended early."""
+        """Say what is still to be said when it was ended early, to who reads it."""
         if self.end in (None, End.GONE, End.STALLED) or self._answered:
             return
+        try:
+            async with asyncio.timeout(self._timing.stalled):
+                await self._tell_end()
+        except TimeoutError:
+            log.debug("= a client that was to be told of its end does not read")
+        finally:
+            self._timer.cancel()
+
+    async def _tell_end(self) -> None:
         if self.end is End.STOPPING and self.id is not None:
             self._answered = True
             answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
@@ -225,6 +240,8 @@ class HttpCall:
         await self._respond(503, [_JSON, (b"retry-after", b"1")], answer)
 
     async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        if self._background:  # its tick is over
+            self._bound_writing()
         length = (b"content-length", b"%d" % len(body))
         await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
         await self._send({"type": "http.response.body", "body": body})
