@@ -63,8 +63,8 @@ class Headers:
         self.values: dict[bytes, bytes] = dict(lines)
         self.repeated: frozenset[bytes] = frozenset()
         if len(self.values) != len(lines):
-            names = [name for name, _ in lines]
-            self.repeated = frozenset(name for name in self.values if names.count(name) > 1)
+            seen: set[bytes] = set()
+            self.repeated = frozenset(name for name, _ in lines if name in seen or seen.add(name))
             if b"accept" in self.repeated:  # a list may come in pieces (RFC 9110 §5.3)
                 self.values[b"accept"] = b",".join(value for name, value in lines if name == b"accept")
 

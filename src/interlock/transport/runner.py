@@ -23,6 +23,9 @@ __all__ = ["run_http", "serve_http", "bind", "check_binding"]
 _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
 _AFTER_DRAIN = 1  # and the connections, once no request is left
 _IDLE = 60  # seconds that a connection may be kept open without a request
+_HEAD_SECONDS = 30.0  # that the head of a request may take to come; then it is 408
+_HEAD_BYTES = 64 * 1024  # that it may have while it is incomplete; more is 431
+_CONNECTIONS = 4096  # open at once; requests on further ones are 503
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
 
@@ -66,12 +69,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-async def serve_http(app: HttpApp, listener: socket.socket, *, drain: float = _DRAIN) -> None:
-    """The same on the running loop and a socket that listens already."""
-    server = _uvicorn(app, drain)
-    sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
-    sys.stderr.flush()
-    await server.serve(sockets=[listener])
+async def serve_http(
+    app: HttpApp, listener: socket.socket, *, drain: float = _DRAIN, stop: asyncio.Event | None = None
+) -> None:
+    """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
+    await _uvicorn(app, drain, stop).serve(sockets=[listener])
 
 
 def _address(app: HttpApp, listener: socket.socket) -> str:
@@ -79,7 +81,7 @@ def _address(app: HttpApp, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{app.path}"
 
 
-def _uvicorn(app: HttpApp, drain: float) -> Any:
+def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
     import uvicorn
 
     class Serving(uvicorn.Server):
@@ -87,13 +89,19 @@ def _uvicorn(app: HttpApp, drain: float) -> Any:
 
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            stop = _Stop(app, self, drain)
-            with stop.on_signals():
+            with _Stop(app, self, drain).when_told(stop):
                 yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            for listener in sockets or ():
+                sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
+            sys.stderr.flush()
 
     return Serving(
         uvicorn.Config(
             app,
+            http=_protocol(),
             lifespan="on",
             ws="none",
             log_config=None,
@@ -101,10 +109,63 @@ def _uvicorn(app: HttpApp, drain: float) -> Any:
             server_header=False,
             date_header=False,
             proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
             timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=_AFTER_DRAIN,
         )
     )
+
+
+def _protocol() -> Any:
+    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:
+        return "h11"  # which has a bound of its own
+
+    class Bounded(HttpToolsProtocol):
+        head: int | None = None  # bytes of a request's head that is not complete yet
+        late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.in_time()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.head = 0
+
+        def on_headers_complete(self) -> None:
+            self.head = None
+            self.in_time()
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.head is None or self.transport.is_closing():
+                return
+            self.head += len(data)
+            if self.head > _HEAD_BYTES:
+                self.refuse(b"431 Request Header Fields Too Large")
+            elif self.late is None:
+                self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
+
+        def in_time(self) -> None:
+            if self.late is not None:
+                self.late.cancel()
+                self.late = None
+
+        def refuse(self, status: bytes) -> None:
+            self.in_time()
+            if not self.transport.is_closing():
+                self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
+                self.transport.close()
+
+    return Bounded
 
 
 class _Stop:
@@ -116,21 +177,30 @@ class _Stop:
         self._winding_down: asyncio.Task[None] | None = None
 
     @contextmanager
-    def on_signals(self) -> Generator[None]:
-        taken: list[int] = []
-        for number in (signal.SIGTERM, signal.SIGINT):
-            try:
-                self._loop.add_signal_handler(number, self.signalled)
-            except (ValueError, NotImplementedError, RuntimeError):
-                continue  # not in the main thread, or not on this platform
-            taken.append(number)
+    def when_told(self, stop: asyncio.Event | None) -> Generator[None]:
+        """By a signal, or by the event."""
+        waiting = None if stop is None else self._loop.create_task(self._wait(stop))
+        taken = [number for number in (signal.SIGTERM, signal.SIGINT) if self._take(number)]
         try:
             yield
         finally:
             for number in taken:
                 self._loop.remove_signal_handler(number)
+            if waiting is not None:
+                waiting.cancel()
 
-    def signalled(self) -> None:
+    def _take(self, number: int) -> bool:
+        try:
+            self._loop.add_signal_handler(number, self._told)
+        except (ValueError, NotImplementedError, RuntimeError):
+            return False  # not in the main thread, or not on this platform
+        return True
+
+    async def _wait(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._told()
+
+    def _told(self) -> None:
         if self._winding_down is None:
             self._winding_down = self._loop.create_task(self._wind_down(self._drain))
         else:
