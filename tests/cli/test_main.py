@@ -37,14 +37,22 @@ def test_a_wrong_word_is_code_2_and_the_usage_on_stderr(words, capsys):
 def test_run_runs_its_target_and_gives_its_code(monkeypatch):
     ran = []
 
-    def run(target):
-        ran.append(target)
+    def run(target, options):
+        ran.append((target, options))
         return 7
 
     monkeypatch.setattr(run_module, "run", run)
     with pytest.raises(SystemExit) as caught:
         main(["run", "server.py:notes"])
-    assert (caught.value.code, ran) == (7, ["server.py:notes"])
+    assert (caught.value.code, ran) == (7, [("server.py:notes", [])])
+
+
+def test_run_hands_its_options_on(monkeypatch):
+    ran = []
+    monkeypatch.setattr(run_module, "run", lambda target, options: ran.append((target, options)) or 0)
+    with pytest.raises(SystemExit):
+        main(["run", "server.py", "--http", "--port", "0"])
+    assert ran == [("server.py", ["--http", "--port", "0"])]
 
 
 def test_without_arguments_it_reads_the_command_line(monkeypatch, capsys):

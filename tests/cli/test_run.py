@@ -2,12 +2,14 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
-from interlock.cli.run import _CannotRun, load_server
+from interlock.cli.run import Endpoint, _CannotRun, load_server, read_options
 
 ONE = "from interlock import Server\nserver = Server('only')\n"
 TWO = "from interlock import Server\nnotes = Server('notes')\ntasks = Server('tasks')\n"
@@ -163,3 +165,80 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
     assert done.returncode == 1
     assert done.stdout == ""
     assert "ZeroDivisionError" in done.stderr
+
+
+# --- over HTTP ---
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], None),
+        (["--http"], Endpoint()),
+        (["--http", "--port", "0"], Endpoint(port=0)),
+        (["--port=65535", "--http"], Endpoint(port=65535)),
+        (["--http", "--host", "::1", "--path", "/x"], Endpoint(host="::1", path="/x")),
+        (["--http", "--allow", "a.example", "--allow=b.example"], Endpoint(allow=["a.example", "b.example"])),
+    ],
+)
+def test_options_say_where_to_serve(words, found):
+    assert read_options(words) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--http", "--port"], "--port needs a value"),
+        (["--http", "--port", "65536"], "65535"),
+        (["--http", "--port", "99999999999999999999"], "65535"),
+        (["--http", "--port", "-1"], "65535"),
+        (["--http", "--port", "http"], "65535"),
+        (["--port", "0"], "--port needs --http"),
+        (["--https"], "no option '--https'"),
+        (["--http=1"], "no option"),
+    ],
+)
+def test_wrong_options_are_said(words, told):
+    with pytest.raises(_CannotRun) as caught:
+        read_options(words)
+    assert told in str(caught.value)
+
+
+def test_wrong_options_are_code_2_before_anything_is_loaded(tmp_path):
+    path = file_of(tmp_path, "raise SystemExit('loaded')")
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", "run", path, "--htp"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "interlock run: there is no option '--htp'\n"
+
+
+def test_a_server_for_others_needs_its_names(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", "run", file_of(tmp_path, ONE), "--http", "--host", "0.0.0.0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "allowed_hosts" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_file_is_served_over_http_and_ends_by_a_signal(tmp_path):
+    words = [sys.executable, "-m", "interlock", "run", file_of(tmp_path, ONE), "--http", "--port", "0"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        line = process.stderr.readline()
+        [url] = re.findall(r"http://127\.0\.0\.1:\d+/mcp", line)
+        headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
+        request = urllib.request.Request(
+            url, json.dumps(DISCOVER).encode(), {"Content-Type": "application/json", **headers}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert json.loads(answer.read())["id"] == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+    finally:
+        process.kill()
+        process.communicate()

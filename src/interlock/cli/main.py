@@ -7,13 +7,19 @@ import sys
 __all__ = ["main"]
 
 USAGE = """\
-usage: interlock run FILE[:OBJECT]    serve a Server over stdio
-       interlock version              print the version
-       interlock help                 print this
+usage: interlock run FILE[:OBJECT]           serve a Server over stdio
+       interlock run FILE[:OBJECT] --http    serve it over HTTP
+           --host HOST     bind this address (127.0.0.1)
+           --port PORT     listen on this port (8000; 0 takes any free one)
+           --path PATH     the endpoint (/mcp)
+           --allow NAME    a name or an address by which other machines call it; once for each
+       interlock version                     print the version
+       interlock help                        print this
 
 examples:
-  interlock run server.py             the one Server in server.py
-  interlock run server.py:notes       the Server called notes
+  interlock run server.py                    the one Server in server.py
+  interlock run server.py:notes              the Server called notes
+  interlock run server.py --http --port 0    on any free port, which is printed
 """
 
 
@@ -23,10 +29,10 @@ def main(arguments: list[str] | None = None) -> None:
     match words:
         case ["run", "-h" | "--help"] | ["-h" | "--help" | "help", *_]:
             print(USAGE, end="")
-        case ["run", target]:
+        case ["run", target, *options] if not options or options[0].startswith("-"):
             from .run import run  # only this command touches the standard streams
 
-            sys.exit(run(target))
+            sys.exit(run(target, options))
         case ["version" | "--version"]:
             from ..version import __version__
 

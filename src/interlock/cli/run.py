@@ -1,6 +1,6 @@
-"""`interlock run FILE[:OBJECT]`: load a server from a file and serve it over stdio.
+"""`interlock run FILE[:OBJECT] [--http …]`: load a server from a file and serve it over stdio or HTTP.
 
-The standard streams are taken before the file is imported, so that nothing it prints can reach the client.
+Over stdio the standard streams are taken before the file is imported, so that nothing it prints can reach the client.
 """
 
 from __future__ import annotations
@@ -9,29 +9,83 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from types import ModuleType
+
+import msgspec
 
 from ..server.server import Server
 from ..transport.stdio_server import take_stdio
 from ..wire.errors import LocalError
 
-__all__ = ["run", "load_server"]
+__all__ = ["run", "load_server", "read_options", "Endpoint"]
 
 
 class _CannotRun(Exception):
     """What is wrong with the target, for the person who typed it."""
 
 
-def run(target: str) -> int:
-    """Serve `target`; the exit code."""
-    take_stdio()
+class Endpoint(msgspec.Struct):
+    """Where to serve over HTTP."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    path: str = "/mcp"
+    allow: list[str] = []
+
+
+def run(target: str, options: Sequence[str] = ()) -> int:
+    """Serve `target`; the exit code: 1 when it cannot be served, 2 when the options are wrong."""
     try:
-        server = load_server(target)
+        endpoint = read_options(options)
     except _CannotRun as error:
         print(f"interlock run: {error}", file=sys.stderr)
+        return 2
+    if endpoint is None:
+        take_stdio()
+    try:
+        _serve(load_server(target), endpoint)
+    except (_CannotRun, LocalError) as error:
+        print(f"interlock run: {error}", file=sys.stderr)
         return 1
-    server.run()
     return 0
+
+
+def _serve(server: Server, endpoint: Endpoint | None) -> None:
+    if endpoint is None:
+        server.run()
+        return
+    server.run("http", host=endpoint.host, port=endpoint.port, path=endpoint.path, allowed_hosts=endpoint.allow)
+
+
+def read_options(words: Sequence[str]) -> Endpoint | None:
+    """None for stdio. Options of HTTP without `--http` are a mistake, not a wish."""
+    found, rest = Endpoint(), list(words)
+    while rest:
+        word, equals, value = rest.pop(0).partition("=")
+        if word == "--http" and not equals:
+            continue
+        if word not in ("--host", "--port", "--path", "--allow"):
+            raise _CannotRun(f"there is no option {word!r}")
+        if not equals:
+            if not rest:
+                raise _CannotRun(f"{word} needs a value")
+            value = rest.pop(0)
+        _set(found, word.removeprefix("--"), value)
+    if words and "--http" not in words:
+        raise _CannotRun(f"{words[0]} needs --http")
+    return found if words else None
+
+
+def _set(endpoint: Endpoint, name: str, value: str) -> None:
+    if name == "allow":
+        endpoint.allow.append(value)
+    elif name != "port":
+        setattr(endpoint, name, value)
+    elif value.isascii() and value.isdigit() and int(value[:9]) <= 65_535:
+        endpoint.port = int(value)
+    else:
+        raise _CannotRun(f"--port {value!r}: a port is a number from 0 to 65535")
 
 
 def load_server(target: str) -> Server:

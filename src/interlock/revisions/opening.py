@@ -19,13 +19,12 @@ from ..wire.frames import Frame, Id, encode, encode_error
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, TRACE_KEYS, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
-from ..wire.types.capabilities import ServerCapabilities
-from ..wire.types.lifecycle import EmptyParams
 from .answering import refuse
 from .asker import Asker
 from .handshake_server import HandshakeServer
+from .offering import offers
 from .revision import Era, Revision
-from .shaping import plain, shape_noun
+from .shaping import shape_noun
 from .stateless_server import StatelessServer
 from .table import NEWEST, OFFICIAL_METHODS, REVISIONS
 
@@ -135,19 +134,11 @@ class ServerSide:
             if method == "initialize":
                 return NEWEST
             raise self.handshake.not_open()
-        if method in OFFICIAL_METHODS and not (method in revision.requests and await self._offers(method)):
+        if method in OFFICIAL_METHODS and not (
+            method in revision.requests and await offers(self._handler, method, self.handshake.peer)
+        ):
             raise MethodNotFound(f"This server does not offer {method}")
         return revision
-
-    async def _offers(self, method: str) -> bool:
-        gate = METHODS[method].gate
-        if gate is None:
-            return True
-        try:
-            found = await self._handler(Exchange("server/discover", EmptyParams(), peer=self.handshake.peer))
-        except Exception:
-            return True  # it cannot say what it offers: then the params are what is wrong
-        return msgspec.convert(plain(found.get("capabilities", {})), ServerCapabilities).can(gate)
 
     def notification(self, frame: Frame) -> Coroutine[Any, Any, None] | None:
         method: Any = frame.method

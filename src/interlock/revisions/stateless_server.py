@@ -20,7 +20,7 @@ from .revision import Era, Revision
 from .served import Served
 from .table import NEWEST, OFFICIAL_METHODS, names_of
 
-__all__ = ["StatelessServer"]
+__all__ = ["StatelessServer", "check_envelope"]
 
 
 class StatelessServer:
@@ -46,11 +46,24 @@ class StatelessServer:
             revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
         except Refused as refused:
             return refuse(NEWEST, id, refused)
+        return self.start(frame, id, params, meta, outlet, revision, self._principal)
+
+    def start(
+        self,
+        frame: Frame,
+        id: Id,
+        params: Any,
+        meta: RequestMeta,
+        outlet: Outlet,
+        revision: Revision,
+        principal: Principal,
+    ) -> Work:
+        """The work that leads to the answer of a request that was admitted."""
         method: str = frame.method  # pyright: ignore[reportAssignmentType]
         peer = Peer(
             meta.client or None,
             meta.capabilities or None,
-            principal=self._principal,
+            principal=principal,
             log_level=meta.log_level or None,
         )
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
@@ -79,9 +92,7 @@ class StatelessServer:
 
     def admit(self, method: str, meta: RequestMeta) -> Revision:
         """The checks every request must pass, in the order of modern.md §4: envelope, version, method."""
-        if meta.version is UNSET or meta.capabilities is UNSET:
-            raise InvalidParams(f"params._meta must hold {CLIENT_CAPABILITIES} beside the protocol version")
-        revision = self.revision_of(meta.version)
+        revision = self.revision_of(check_envelope(meta))
         if meta.log_level is not UNSET and meta.log_level not in LOG_LEVELS:
             raise InvalidParams(f"{meta.log_level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
         if method not in revision.requests and method in OFFICIAL_METHODS:
@@ -95,6 +106,13 @@ class StatelessServer:
             told = f"Unsupported protocol version: supported are {', '.join(self._supported)}"
             raise UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
         return revision
+
+
+def check_envelope(meta: RequestMeta) -> str:
+    """The version a request names; -32602 unless its `_meta` holds all that it must."""
+    if meta.version is UNSET or meta.capabilities is UNSET:
+        raise InvalidParams(f"params._meta must hold {CLIENT_CAPABILITIES} beside the protocol version")
+    return meta.version
 
 
 def _tell_end(outlet: Outlet, id: Id) -> None:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from ..revisions.asker import Asker
+from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
 from ..state.sealing import Seal
+from ..transport.http_server import HttpApp, HttpOptions
 from ..transport.keepalive import Keepalive
+from ..transport.runner import run_http
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
@@ -426,6 +429,30 @@ class Server:
         self._changes.close()
         self.asker.parking.close()
 
-    def run(self, *, limits: Limits = DEFAULT_LIMITS, keepalive: Keepalive | None = None) -> None:
-        """Serve over stdio until the client goes or the process is told to stop."""
-        run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
+    def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
+        """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
+        found = self._tools.get(tool)
+        return found.param_headers if found is not None else ()
+
+    def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
+        """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
+        return HttpApp(self, limits=limits, **options)
+
+    def run(
+        self,
+        carrier: Literal["stdio", "http"] = "stdio",
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        keepalive: Keepalive | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        **options: Unpack[HttpOptions],
+    ) -> None:
+        """Serve over stdio until the client goes, or over HTTP, until the process is told to stop."""
+        if carrier == "http":
+            run_http(self.asgi(limits=limits, **options), host=host, port=port)
+        elif carrier == "stdio" and not options:
+            run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
+        else:
+            what = ", ".join(options) or repr(carrier)
+            raise LocalError(f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http'")

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict
 
+from ..revisions.param_headers import ParamHeader, read_param_headers
 from ..wire.errors import InvalidParams, LocalError, Refused, ToolError
 from ..wire.exchange import Exchange, Result
 from ..wire.frames import encode
@@ -58,6 +59,7 @@ class RegisteredTool:
             annotations=annotations or UNSET,
             meta=dict(meta) if meta else UNSET,
         )
+        self.param_headers = _param_headers(self.name, signature.schema)
         self._call = caller_of(function, signature, threads)
         _check_name(self.name)
 
@@ -120,6 +122,14 @@ def result_of_value(value: Any) -> Result:
 
 def _failed(text: str) -> Result:
     return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]:
+    """The parameters that callers over HTTP say in headers too; a client drops a tool that breaks a rule of theirs."""
+    try:
+        return read_param_headers(schema)
+    except LocalError as error:
+        raise LocalError(f"{name}: {error}") from None
 
 
 def _first_paragraph(function: Callable[..., Any]) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
-from ..revisions.asker import Asker
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Revision
-from ..revisions.rounds import AskingRules
 from ..revisions.table import pick
-from ..state.sealing import Seal
 from ..wire.exchange import LOCAL, Handler, Principal
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel
+from .asking import asker_of
 from .duplex import Duplex
 from .keepalive import Keepalive, Pinger
 
@@ -55,7 +52,7 @@ def serve_channel(
         spoken or pick(None),
         strict=strictly,
         principal=principal,
-        asker=getattr(handler, "asker", None) or Asker(AskingRules(sealer=Seal(), clock=time.time)),
+        asker=asker_of(handler),
         on_ready=ready,
         on_end=ended,
     )

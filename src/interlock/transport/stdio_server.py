@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .keepalive import Keepalive
 from .lines import LineChannel
+from .main_loop import run_main
 from .serving import serve_channel
 
 __all__ = ["run_stdio", "serve_stdio", "take_stdio"]
 
 _AFTER_EOF = 1.0  # seconds that requests in flight get once the client has closed our stdin
 _AFTER_SIGNAL = 5.0  # and once we were told to stop
-
-_AFTER_CANCEL = 0.5  # and once they were cancelled, before the process goes without them
 
 _taken: tuple[int, int] | None = None
 
@@ -52,28 +50,7 @@ def run_stdio(
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
-    _run(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
-
-
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    """Like `asyncio.run`, but a handler that never ends does not keep the process: it had its grace."""
-    loop = asyncio.new_event_loop()
-    try:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(main)
-        loop.run_until_complete(_leave())
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-
-
-async def _leave() -> None:
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    if rest:
-        await asyncio.wait(rest, timeout=_AFTER_CANCEL)
-    await asyncio.get_running_loop().shutdown_asyncgens()
+    run_main(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
 
 
 async def serve_stdio(

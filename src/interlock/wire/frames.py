@@ -22,6 +22,7 @@ __all__ = [
     "Frame",
     "Id",
     "ErrorObject",
+    "ErrorAnswer",
     "read_frame",
     "read_batch",
     "is_batch",
@@ -52,6 +53,12 @@ class ErrorObject(msgspec.Struct):
     code: int
     message: str
     data: Any = UNSET
+
+
+class ErrorAnswer(bytes):
+    """The bytes of an error answer. A carrier that tells outcomes apart outside of the message (HTTP) reads `code`."""
+
+    code: int
 
 
 _read = msgspec.json.Decoder(Frame).decode
@@ -255,7 +262,7 @@ def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
     return data if b"\n" not in data else _on_one_line(data)
 
 
-def encode_error(id: Id | None, error: Refused) -> bytes:
+def encode_error(id: Id | None, error: Refused) -> ErrorAnswer:
     """An error answer; without an id when the request's could not be read (2025-11-25 basic/index#responses)."""
     told: dict[str, Any] = {"code": error.code, "message": _one_line(error.message)}
     if error.data is not None:
@@ -264,4 +271,6 @@ def encode_error(id: Id | None, error: Refused) -> bytes:
     if id is not None:
         frame["id"] = id if isinstance(id, str) or _fits(id) else Raw(str(id).encode())
     frame["error"] = told
-    return encode(frame)
+    answer = ErrorAnswer(encode(frame))
+    answer.code = error.code
+    return answer

@@ -1,0 +1,128 @@
+"""Who may speak to the endpoint at all: judged by the headers alone, before a byte of the body is read.
+
+Host and Origin are guarded because a server on localhost can be reached by every page a browser shows: a name that the
+page's owner points to 127.0.0.1 makes the browser believe they belong together (#security--endpoint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from ..wire.errors import LocalError
+from .http_rules import Headers, HttpRefusal
+
+__all__ = ["Guard", "Accepts", "accepts_of", "too_large", "LOOPBACK"]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_LONGEST_NAME = 512  # bytes of a Host or Origin; no real one is longer
+_ONCE = (b"host", b"origin", b"content-type", b"content-length", b"authorization")
+
+
+class Accepts(msgspec.Struct, frozen=True):
+    """The forms of an answer that a client reads."""
+
+    json: bool
+    events: bool
+
+
+class Guard:
+    """The rules of one endpoint. `hosts` come beside the loopback names; "*" lets everybody in."""
+
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, body_bytes: int) -> None:
+        names = [*LOOPBACK, *map(_without_scheme, hosts)]
+        self._hosts = frozenset(name.lower().encode() for name in names)
+        self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
+        self._body_bytes = body_bytes
+
+    def allow(self, host: str) -> None:
+        self._hosts |= {host.lower().encode()}
+
+    def refusal(self, headers: Headers) -> HttpRefusal | None:
+        """Why this request is not even read, or None."""
+        if headers.repeated and (twice := [name for name in _ONCE if name in headers.repeated]):
+            return HttpRefusal.saying(400, f"{twice[0].decode()} came more than once")
+        return self._foreign(headers) or self._unreadable(headers)
+
+    def _foreign(self, headers: Headers) -> HttpRefusal | None:
+        host, origin = headers.get(b"host"), headers.get(b"origin")
+        if host is None or not self.knows_host(host):
+            return HttpRefusal.saying(403, "This server does not go by the name in Host: see allowed_hosts")
+        if origin is not None and not self.knows_origin(origin):
+            return HttpRefusal.saying(403, "Pages of this Origin may not call this server: see allowed_origins")
+        return None
+
+    def knows_host(self, host: bytes) -> bool:
+        """By its name with or without a port."""
+        if b"*" in self._hosts:
+            return True
+        host = host[:_LONGEST_NAME].lower()
+        if host in self._hosts:
+            return True
+        name, colon, port = host.rpartition(b":")
+        return bool(colon) and port.isdigit() and name in self._hosts
+
+    def knows_origin(self, origin: bytes) -> bool:
+        """One that was allowed, or a page of a host that this server goes by itself."""
+        origin = origin[:_LONGEST_NAME].lower()
+        if origin in self._origins or b"*" in self._origins:
+            return True
+        scheme, _, authority = origin.partition(b"://")
+        return scheme in (b"http", b"https") and b"*" not in self._hosts and self.knows_host(authority)
+
+    def _unreadable(self, headers: Headers) -> HttpRefusal | None:
+        kind = headers.get(b"content-type") or b""
+        if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+            return HttpRefusal.saying(415, "Content-Type must be application/json")
+        if headers.get(b"content-encoding") not in (None, b"", b"identity"):
+            return HttpRefusal.saying(
+                415, "The body must come without Content-Encoding", ("accept-encoding", "identity")
+            )
+        accepts = accepts_of(headers.values.get(b"accept"))
+        if not accepts.json and not accepts.events:
+            return HttpRefusal.saying(406, "Accept must allow application/json and text/event-stream")
+        return self._too_long(headers.get(b"content-length"))
+
+    def _too_long(self, length: bytes | None) -> HttpRefusal | None:
+        if length is None or (length.isdigit() and len(length) < 16 and int(length) <= self._body_bytes):
+            return None
+        if not length.isdigit():
+            return HttpRefusal.saying(400, "Content-Length is no number")
+        return too_large(self._body_bytes)
+
+
+def too_large(limit: int) -> HttpRefusal:
+    return HttpRefusal.saying(413, f"The body is over the limit of {limit} bytes", ("connection", "close"))
+
+
+def _without_scheme(host: str) -> str:
+    if "/" in host or not host:
+        raise LocalError(f"allowed_hosts: {host!r} is no host name: write it as it stands in Host, without http://")
+    return host
+
+
+@lru_cache(maxsize=256)
+def accepts_of(accept: bytes | None) -> Accepts:
+    """What `Accept` allows; all, when it is not there (RFC 9110 §12.5.1)."""
+    if accept is None:
+        return Accepts(True, True)
+    weights: dict[bytes, bool] = {}
+    for part in accept[:4096].lower().split(b","):
+        kind, *parameters = (word.strip() for word in part.split(b";"))
+        weights[kind] = not any(_is_zero(word) for word in parameters)
+    return Accepts(_allows(weights, b"application/json"), _allows(weights, b"text/event-stream"))
+
+
+def _allows(weights: dict[bytes, bool], kind: bytes) -> bool:
+    """The most exact range counts."""
+    for candidate in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):
+        if candidate in weights:
+            return weights[candidate]
+    return False
+
+
+def _is_zero(parameter: bytes) -> bool:
+    name, _, value = parameter.partition(b"=")
+    return name.strip() == b"q" and bool(value) and not value.strip().strip(b"0.")

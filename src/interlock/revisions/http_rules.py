@@ -1,0 +1,143 @@
+"""What HTTP adds to a message: the headers that say again what the body says, and the status of every outcome.
+
+The rules of 2026-07-28, transports/streamable-http. Pure: it reads headers and frames, it neither receives nor sends.
+Which rule is judged before which stands in http_side.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw
+
+from ..wire.errors import HeaderMismatch, InvalidRequest, Refused
+from ..wire.frames import ErrorAnswer, encode_error
+from .header_values import decode_value
+from .param_headers import PREFIX, ParamHeader, check_param_headers
+from .revision import Era
+from .table import REVISIONS
+
+__all__ = ["Headers", "HttpRefusal", "STATUS", "status_of", "check_routing", "check_said", "check_params", "is_modern"]
+
+VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
+
+STATUS = {
+    -32700: 400,
+    -32600: 400,
+    -32601: 404,  # so that a client tells it from a missing endpoint by its body (#protocol-version-header)
+    -32602: 400,
+    -32020: 400,
+    -32021: 400,
+    -32022: 400,
+}
+"""JSON-RPC code → HTTP status. The specification leaves all others open: they are answers, and answers are 200."""
+
+
+class HttpRefusal(msgspec.Struct, frozen=True):
+    """A no that needs no JSON-RPC request: what a guard or an `authenticate` hook answers."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+    @classmethod
+    def saying(cls, status: int, why: str | Refused, *headers: tuple[str, str]) -> HttpRefusal:
+        """With a JSON-RPC error without an id as its body (#security--endpoint allows that for 403)."""
+        refused = why if isinstance(why, Refused) else InvalidRequest(why)
+        return cls(status, (("content-type", "application/json"), *headers), encode_error(None, refused))
+
+
+def status_of(answer: bytes) -> int:
+    return STATUS.get(answer.code, 200) if isinstance(answer, ErrorAnswer) else 200
+
+
+class Headers:
+    """The header lines of one request, their names in small letters. `repeated` are those that came more than once."""
+
+    __slots__ = ("repeated", "values")
+
+    def __init__(self, lines: Iterable[tuple[bytes, bytes]]) -> None:
+        lines = list(lines)
+        self.values: dict[bytes, bytes] = dict(lines)
+        self.repeated: frozenset[bytes] = frozenset()
+        if len(self.values) != len(lines):
+            seen: set[bytes] = set()
+            self.repeated = frozenset(name for name, _ in lines if name in seen or seen.add(name))
+            if b"accept" in self.repeated:  # a list may come in pieces (RFC 9110 §5.3)
+                self.values[b"accept"] = b",".join(value for name, value in lines if name == b"accept")
+
+    def get(self, name: bytes) -> bytes | None:
+        """The value without the white space around it: not every HTTP parser takes it away (RFC 9110 §5.5)."""
+        value = self.values.get(name)
+        return None if value is None else value.strip(b" \t")
+
+    def routing(self, name: bytes) -> str | None:
+        """A value that somebody on the way may have routed by: said twice, it is not known which one he read."""
+        if name in self.repeated:
+            raise HeaderMismatch(f"{_shown(name)} came more than once")
+        value = self.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def as_text(self) -> dict[str, str]:
+        return {name.decode("latin-1"): value.strip(b" \t").decode("latin-1") for name, value in self.values.items()}
+
+
+def check_routing(headers: Headers, version: str, method: str, name: Any, named: bool) -> None:
+    """Every request says its version, method and, where it has one, name in headers too (#server-validation)."""
+    _must_say(headers, VERSION, version)
+    _must_say(headers, METHOD, method)
+    if not named:
+        return
+    said = headers.routing(NAME)
+    if said is None and isinstance(name, str):
+        raise HeaderMismatch("Mcp-Name is missing: it says again what the body names")
+    if said is not None and decode_value(said) != name:
+        raise HeaderMismatch("Mcp-Name differs from the name in the body")
+
+
+def check_said(headers: Headers, version: str | None, method: str) -> None:
+    """A notification need not say anything in headers; what it says must be true."""
+    if version is not None and headers.routing(VERSION) not in (None, version):
+        raise HeaderMismatch("MCP-Protocol-Version differs from the body")
+    if headers.routing(METHOD) not in (None, method):
+        raise HeaderMismatch("Mcp-Method differs from the body")
+
+
+def _must_say(headers: Headers, name: bytes, value: str) -> None:
+    said = headers.routing(name)
+    if said is None:
+        raise HeaderMismatch(f"{_shown(name)} is missing: it says again what the body says")
+    if said != value:
+        raise HeaderMismatch(f"{_shown(name)} differs from the body")
+
+
+def _shown(name: bytes) -> str:
+    return {VERSION: "MCP-Protocol-Version", METHOD: "Mcp-Method", NAME: "Mcp-Name"}.get(name, name.decode("latin-1"))
+
+
+def check_params(headers: Headers, params: tuple[ParamHeader, ...], arguments: Raw | bytes) -> None:
+    """`Mcp-Param-*` against the arguments of the call (#server-behavior-for-custom-headers)."""
+    if not params:
+        return
+    said: dict[str, str] = {}
+    for param in params:
+        name = (PREFIX + param.name).lower()
+        value = headers.routing(name.encode())
+        if value is not None:
+            said[name] = value
+    try:
+        found = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # the params are what is wrong, and that is judged later
+    if isinstance(found, Mapping):
+        check_param_headers(params, cast("Mapping[str, Any]", found), said)
+
+
+def is_modern(version: str | None) -> bool:
+    """Does the version header belong to the stateless era? One that nobody knows belongs to no older one either."""
+    if version is None:
+        return False
+    revision = REVISIONS.get(version)
+    return revision is None or revision.era is Era.STATELESS

@@ -1,0 +1,183 @@
+"""One message of a POST: which era it belongs to, what is judged in which order, and the work it leads to.
+
+The order (modern.md §4), each with its code: the envelope in `params._meta` (-32602), the headers that say it again
+(-32020), the version (-32022), the method and its capability (-32601), the `Mcp-Param-*` headers (-32020), the params
+(-32602). Guards and authentication come before, in the carrier: they need no body.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..wire.display import display
+from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
+from ..wire.exchange import Exchange, Handler, Peer, Principal, Work
+from ..wire.frames import Frame, Id
+from ..wire.link import Outlet
+from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
+from ..wire.methods import AUTHOR_METHOD, METHODS
+from .answering import refuse
+from .asker import Asker
+from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
+from .offering import offers
+from .param_headers import ParamHeader
+from .revision import Era, Revision
+from .stateless_server import StatelessServer, check_envelope
+from .table import NEWEST, OFFICIAL_METHODS, names_of
+
+__all__ = ["HttpSide"]
+
+log = logging.getLogger("interlock.server")
+_NOTHING = Raw(b"{}")
+_members = msgspec.json.Decoder(dict[str, Raw])
+_metas = msgspec.json.Decoder(RequestMeta)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress", "notifications/initialized"})
+
+
+class HttpSide:
+    """The server's side of all POSTs to one endpoint. It remembers nothing between two of them."""
+
+    def __init__(self, handler: Handler, rows: dict[str, Revision], *, asker: Asker | None = None) -> None:
+        self._handler = handler
+        self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
+        if not self._rows:
+            raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
+        self._stateless = StatelessServer(handler, self._rows, asker=asker)
+        self._params_of: Callable[[str], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def request(self, frame: Frame, headers: Headers, principal: Principal, outlet: Outlet) -> bytes | Work:
+        """Refuse at once, or return the work that leads to the answer."""
+        id: Any = frame.id
+        method: Any = frame.method
+        raw = frame.params if frame.params is not UNSET else _NOTHING
+        row = METHODS.get(method, AUTHOR_METHOD)
+        try:
+            params = row.decoder.decode(raw)
+        except _UNREADABLE as error:
+            return self._second_look(frame, id, raw, headers, principal, error), None
+        meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
+        try:
+            if meta.version is UNSET:
+                self._without_envelope(frame, raw, headers)
+            named = getattr(params, row.named_by) if row.named_by is not None else None
+            revision = self._admit(method, meta, headers, named, row.named_by is not None)
+            if method == "tools/call":
+                check_params(headers, self._params_of(params.name), params.arguments or _NOTHING)
+        except Refused as refused:
+            return refuse(NEWEST, id, refused)
+        return self._stateless.start(frame, id, params, meta, outlet, revision, principal)
+
+    def _admit(self, method: str, meta: RequestMeta, headers: Headers, name: Any, named: bool) -> Revision:
+        check_routing(headers, check_envelope(meta), method, name, named)
+        return self._stateless.admit(method, meta)
+
+    def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
+        """A request that names no version in its body: stateless and broken, or of the handshake era."""
+        said = headers.routing(VERSION)
+        if is_modern(said):
+            raise InvalidParams(f"params._meta must hold {PROTOCOL_VERSION}: every request brings its envelope")
+        self._handshake(frame, raw, said)
+
+    def _handshake(self, frame: Frame, raw: Raw, said: str | None) -> NoReturn:
+        """Sessions are not served here: whoever wants one is told which versions are (modern.md §11, 6)."""
+        supported = names_of(self._rows)
+        told = f"This endpoint serves no handshake session: supported are {', '.join(supported)}"
+        requested = _asked_version(raw) if frame.method == "initialize" else said
+        if requested is not None:
+            raise UnsupportedVersion(told, {"supported": supported, "requested": requested})
+        raise InvalidParams(f"{told}, each request with its envelope in params._meta", {"supported": supported})
+
+    # --- requests that could not be read ----------------------------------------------------------
+
+    async def _second_look(
+        self, frame: Frame, id: Id, raw: Raw, headers: Headers, principal: Principal, error: Exception
+    ) -> bytes:
+        """Params of the wrong shape: everything else is judged before them."""
+        told: Refused = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
+        try:
+            await self._judge(frame, raw, headers, principal)
+        except Refused as refused:
+            told = refused
+        return refuse(NEWEST, id, told)
+
+    async def _judge(self, frame: Frame, raw: Raw, headers: Headers, principal: Principal) -> None:
+        method: Any = frame.method
+        members = _read_members(raw)
+        meta = self._meta_of(frame, raw, members, headers)
+        row = METHODS.get(method, AUTHOR_METHOD)
+        name = _text(members.get(row.named_by or ""))
+        self._admit(method, meta, headers, name, row.named_by is not None)
+        if method in OFFICIAL_METHODS and not await offers(self._handler, method, Peer(principal=principal)):
+            raise MethodNotFound(f"This server does not offer {method}")
+
+    def _meta_of(self, frame: Frame, raw: Raw, members: dict[str, Raw], headers: Headers) -> RequestMeta:
+        """The envelope, when that much can be read. A broken one is never taken for another era's."""
+        found = members.get("_meta")
+        if found is None or PROTOCOL_VERSION not in _read_members(found):
+            self._without_envelope(frame, raw, headers)
+        try:
+            return _metas.decode(found or _NOTHING)
+        except _UNREADABLE as error:
+            raise InvalidParams(f"Invalid params._meta: {str(error).replace('`', chr(39))}") from None
+
+    # --- notifications ----------------------------------------------------------------------------
+
+    def notification(self, frame: Frame, headers: Headers, principal: Principal) -> Coroutine[Any, Any, None] | None:
+        """Raise `Refused` for one that cannot be accepted, else the work it leads to, for which nobody waits."""
+        method: Any = frame.method
+        raw = frame.params if frame.params is not UNSET else _NOTHING
+        if not method.startswith("notifications/"):
+            raise InvalidRequest("A request needs an id")  # never a way to run its handler unanswered
+        try:
+            params = AUTHOR_METHOD.decoder.decode(raw)
+        except _UNREADABLE as error:
+            raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
+        meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
+        version = headers.routing(VERSION) if meta.version is UNSET else meta.version
+        if not is_modern(version):
+            self._handshake(frame, raw, version)
+        check_said(headers, version, method)
+        self._stateless.revision_of(version or "")
+        return None if method in _NOT_FOR_HANDLER else self._hear(method, params, raw, meta, principal)
+
+    async def _hear(self, method: str, params: Any, raw: Raw, meta: RequestMeta, principal: Principal) -> None:
+        """An exchange nobody waits for; the handler ignores those it does not know."""
+        peer = Peer(meta.client or None, meta.capabilities or None, principal=principal)
+        try:
+            await self._handler(Exchange(method, params, raw=raw, peer=peer, meta=meta))
+        except Refused:
+            log.debug("= the notification %r was ignored", display(method, 200))
+        except Exception:
+            log.exception("! handling the notification %r failed", display(method, 200))
+
+
+def _none(name: str) -> tuple[ParamHeader, ...]:
+    """A plain handler has no schemas, and so no parameters in headers."""
+    return ()
+
+
+def _read_members(raw: Raw) -> dict[str, Raw]:
+    try:
+        return _members.decode(raw)
+    except _UNREADABLE:
+        return {}
+
+
+def _text(raw: Raw | None) -> str | None:
+    """A member as text, None when it is anything else."""
+    try:
+        return msgspec.json.decode(raw or b"null", type=str)
+    except _UNREADABLE:
+        return None
+
+
+def _asked_version(raw: Raw) -> str | None:
+    return _text(_read_members(raw).get("protocolVersion"))

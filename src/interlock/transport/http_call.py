@@ -1,0 +1,284 @@
+"""One POST on its way to its answer: its body, its stream, and everything that may end it early.
+
+The author's code runs in the request's own task. Whoever ends the request (the client by going away, a deadline, the
+server by stopping) cancels that task and says why; the carrier then takes the cancellation back, as a timeout does.
+Most calls are over before anything beside that task is started: the client is watched only from the first tick on, and
+the answer becomes a stream of events only with the first notification.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from ..revisions.http_guard import Accepts, too_large
+from ..revisions.http_rules import HttpRefusal, status_of
+from ..wire.errors import InternalError, Refused
+from ..wire.exchange import Silenced, Work
+from ..wire.frames import Frame, Id, encode_error, encode_notice
+from ..wire.link import Patience
+from ..wire.sse import COMMENT, encode_event
+
+__all__ = ["HttpCall", "Timing", "End", "Message", "Receive", "Send"]
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+log = logging.getLogger("interlock.http")
+_JSON = (b"content-type", b"application/json")
+_EVENTS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # proxies pass events on at once (#receiving-messages)
+]
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """How long an endpoint waits for what, in seconds."""
+
+    body: float = 30.0
+    """For credentials to be checked and the body to come; then it is 503 or 408."""
+    quiet: float = 15.0
+    """Between two comments on an open stream."""
+    stalled: float = 60.0
+    """For the client to take what was written; then it counts as gone."""
+    watch: float = 0.05
+    """Before the connection of a running call is watched: most calls are over by then."""
+
+
+class End(Enum):
+    """Why a call ends before its answer."""
+
+    GONE = "the client went away"
+    STALLED = "the client does not read"
+    LATE = "the body did not come in time"
+    UNCHECKED = "the credentials were not checked in time"
+    STOPPING = "the server is stopping"
+
+
+class HttpCall:
+    """The state of one request, and the `Outlet` its handler speaks through."""
+
+    __slots__ = (
+        "_accepts",
+        "_answered",
+        "_background",
+        "_exchange",
+        "_late",
+        "_limit",
+        "_lock",
+        "_loop",
+        "_receive",
+        "_send",
+        "_streaming",
+        "_task",
+        "_timer",
+        "_timing",
+        "_waits_for",
+        "end",
+        "id",
+    )
+
+    def __init__(self, receive: Receive, send: Send, accepts: Accepts, timing: Timing, limit: int) -> None:
+        self._receive, self._send, self._accepts, self._timing, self._limit = receive, send, accepts, timing, limit
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+        self._exchange: Silenced | None = None
+        self._waits_for: End | None = End.LATE  # what it is if this takes too long; None once the handler runs
+        self._late = False
+        self._answered = self._streaming = False
+        self._lock: asyncio.Lock | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self._timer = self._loop.call_later(timing.watch, self._tick)
+        self.id: Id | None = None
+        self.end: End | None = None
+
+    @property
+    def events(self) -> bool:
+        """Can this client read a stream?"""
+        return self._accepts.events
+
+    # --- what may end it --------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """One timer serves the whole call: it bounds the wait for the body, begins to watch a running handler, or
+        bounds the writing of the answer."""
+        if self._answered:
+            self._bound_writing()
+        elif self._waits_for is None:
+            self._background.append(self._loop.create_task(self._watch()))
+        elif self._late:
+            self.stop(self._waits_for)
+        else:
+            self._late = True
+            self._timer = self._loop.call_later(self._timing.body, self._tick)
+
+    def _bound_writing(self) -> None:
+        self._timer = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
+
+    async def _watch(self) -> None:
+        """Closing the stream is how a stateless client cancels (#cancellation)."""
+        try:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        except Exception as error:
+            log.debug("= watching a client failed: %r", error)
+        self.stop(End.GONE)
+
+    def stop(self, end: End) -> None:
+        """End it now: nothing more is said for it, its handler is cancelled."""
+        if self.end is not None or self._task is None or (self._answered and end not in (End.STALLED, End.STOPPING)):
+            return  # a client that goes once it has its answer cancels nothing
+        self.end = end
+        if self._exchange is not None:
+            self._exchange.silence()
+        self._task.cancel()
+
+    def close(self) -> None:
+        """Leave nothing behind. A cancellation of ours is over with the call; anybody else's goes on."""
+        self._timer.cancel()
+        for task in self._background:
+            task.cancel()
+        if self.end is not None and self._task is not None:
+            self._task.uncancel()
+        self._task = None
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    async def check(self, waiting: Awaitable[Any]) -> Any:
+        """Wait for a hook that looks at the credentials."""
+        self._waits_for = End.UNCHECKED
+        found = await waiting
+        self._waits_for = End.LATE
+        return found
+
+    async def read(self, limit: int) -> bytes | None:
+        """The whole body; None when it is over before that, because it is too long or the client is gone."""
+        message = await self._receive()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body") or message["type"] != "http.request" or len(body) > limit:
+            found = await self._read_on(message, limit)
+            if found is None:
+                return None
+            body = found
+        self._waits_for = None
+        if self._late:
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._timing.watch, self._tick)
+        return body
+
+    async def _read_on(self, message: Message, limit: int) -> bytes | None:
+        parts: list[bytes] = []
+        size = 0
+        while message["type"] == "http.request":
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > limit:
+                await self.refuse(too_large(limit))
+                return None
+            if not message.get("more_body"):
+                return b"".join(parts)
+            message = await self._receive()
+        self._answered = True  # gone before it said what it wanted
+        return None
+
+    async def run(self, work: Work) -> bytes:
+        coroutine, self._exchange = work
+        return await coroutine
+
+    # --- out --------------------------------------------------------------------------------------
+
+    async def answer(self, answer: bytes) -> None:
+        """The response: as JSON in one piece, or as the last event of the stream there is."""
+        if self.end is not None:
+            return  # its handler did not let itself be stopped, and nobody waits any more
+        if len(answer) > self._limit:
+            told = f"The answer is too large: {len(answer)} bytes, the limit is {self._limit}"
+            answer = encode_error(self.id, InternalError(told))
+        self._answered = True
+        if self._streaming or not self._accepts.json:
+            await self._write(encode_event(answer), last=True)
+        else:
+            await self._respond(status_of(answer), [_JSON], answer)
+
+    async def refuse(self, refusal: HttpRefusal) -> None:
+        """Say no without a JSON-RPC answer."""
+        self._answered = True
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in refusal.headers]
+        await self._respond(refusal.status, headers, refusal.body)
+
+    async def tell_end(self) -> None:
+        """Say what is still to be said when it was ended early, to who reads it."""
+        if self.end in (None, End.GONE, End.STALLED) or self._answered:
+            return
+        try:
+            async with asyncio.timeout(self._timing.stalled):
+                await self._tell_end()
+        except TimeoutError:
+            log.debug("= a client that was to be told of its end does not read")
+        finally:
+            self._timer.cancel()
+
+    async def _tell_end(self) -> None:
+        if self.end is End.STOPPING and self.id is not None:
+            self._answered = True
+            answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
+            await (self._write(encode_event(answer), last=True) if self._streaming else self._unavailable(answer))
+        elif self.end is End.LATE:
+            await self.refuse(HttpRefusal.saying(408, f"Refused: {self.end.value}", ("connection", "close")))
+        else:
+            refused: Refused = InternalError(f"Refused: {self.end.value}" if self.end else "Refused")
+            await self.refuse(HttpRefusal.saying(503, refused, ("retry-after", "1")))
+
+    async def _unavailable(self, answer: bytes) -> None:
+        await self._respond(503, [_JSON, (b"retry-after", b"1")], answer)
+
+    async def _respond(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        if self._background:  # its tick is over
+            self._bound_writing()
+        length = (b"content-length", b"%d" % len(body))
+        await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await self._send({"type": "http.response.body", "body": body})
+
+    # --- the stream -------------------------------------------------------------------------------
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        """Waits while the client does not read. Nothing is said after the answer, nor to who reads no streams."""
+        if not self._answered and self.end is None and self._accepts.events:
+            await self._write(encode_event(encode_notice(method, params)))
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience
+    ) -> Frame:
+        """A response stream carries no requests (#receiving-messages)."""
+        raise InternalError(f"{method}: a stateless client cannot be called")
+
+    async def _write(self, event: bytes, *, last: bool = False) -> None:
+        """One event after the other, whoever writes; the first one begins the stream."""
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        async with self._lock:
+            if self._answered and not last:
+                return
+            stalled = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
+            try:
+                if not self._streaming:
+                    self._streaming = True
+                    await self._send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+                    if not last:
+                        self._background.append(self._loop.create_task(self._keep_alive()))
+                await self._send({"type": "http.response.body", "body": event, "more_body": not last})
+            finally:
+                stalled.cancel()
+
+    async def _keep_alive(self) -> None:
+        """Comments, so that no proxy takes a quiet stream for a dead one."""
+        while True:
+            await asyncio.sleep(self._timing.quiet)
+            await self._write(COMMENT)

@@ -1,0 +1,264 @@
+"""A handler as an ASGI application: the Streamable HTTP transport, for any ASGI server or framework.
+
+It needs nothing but `scope`, `receive` and `send`. What may be asked at all is decided by the headers
+(revisions/http_guard.py), then who asks (`authenticate`), then the body is read and judged (revisions/http_side.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypedDict, cast
+
+from msgspec import UNSET
+
+from ..revisions.http_guard import Guard, accepts_of
+from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_side import HttpSide
+from ..revisions.revision import Revision
+from ..revisions.table import pick
+from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
+from ..wire.exchange import ANONYMOUS, Handler, Principal
+from ..wire.frames import Frame, encode_error, read_frame
+from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
+from .asking import asker_of
+from .http_call import End, HttpCall, Message, Receive, Send, Timing
+
+__all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
+
+log = logging.getLogger("interlock.http")
+BODY_BYTES = 4 * MIB
+DEFAULT_TIMING = Timing()
+_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+_STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
+_NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
+_ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
+
+Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
+"""Takes the headers (names in small letters); says who asks, or refuses. Called before the body is read."""
+
+
+class HttpOptions(TypedDict, total=False):
+    """What can be said about an endpoint; the defaults stand at `HttpApp`."""
+
+    path: str
+    allowed_hosts: Iterable[str]
+    allowed_origins: Iterable[str]
+    authenticate: Authenticate | None
+    body_bytes: int
+    timing: Timing
+
+
+class HttpApp:
+    """`handler` at one path. Everybody is anonymous unless `authenticate` says otherwise.
+
+    `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
+    call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
+    change notices, are served at once, further ones are refused with 503.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        path: str = "/mcp",
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+        authenticate: Authenticate | None = None,
+        body_bytes: int = BODY_BYTES,
+        timing: Timing = DEFAULT_TIMING,
+        limits: Limits = DEFAULT_LIMITS,
+        rows: dict[str, Revision] | None = None,
+    ) -> None:
+        if not path.startswith("/"):
+            raise LocalError(f"the path {path!r} must begin with a slash")
+        self.path = path
+        self.allowed_hosts = tuple(allowed_hosts)
+        self._handler = handler
+        self._guard = Guard(self.allowed_hosts, allowed_origins, body_bytes=body_bytes)
+        self._authenticate = authenticate
+        self._body_bytes = body_bytes
+        self._timing = timing
+        self._limits = limits
+        self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None), asker=asker_of(handler))
+        self._calls: set[HttpCall] = set()
+        self._listening = 0
+        self._stopping = False
+        self._idle: asyncio.Event | None = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind == "http":
+            await self._http(scope, receive, send)
+        elif kind == "lifespan":
+            await self._live(receive, send)
+        elif kind == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            raise LocalError(f"ASGI {kind!r} is nothing that MCP is spoken over")
+
+    # --- its life ---------------------------------------------------------------------------------
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Nothing is needed at the start, so an app that never hears of one serves as well."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._stopping = False
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    def allow_host(self, host: str) -> None:
+        """One more name this server goes by: the address it is bound to."""
+        self._guard.allow(f"[{host}]" if ":" in host else host)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests being served, streams of change notices included."""
+        return len(self._calls)
+
+    def stop(self) -> None:
+        """Refuse new requests and end the streams of change notices with their results."""
+        self._stopping = True
+        stop_listening = getattr(self._handler, "stop_listening", None)
+        if stop_listening is not None:
+            stop_listening()
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
+        if self._calls:
+            self._idle = asyncio.Event()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._idle.wait()
+            except TimeoutError:
+                pass
+        for call in list(self._calls):
+            call.stop(End.STOPPING)
+
+    # --- one request ------------------------------------------------------------------------------
+
+    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
+        headers = Headers(scope["headers"])
+        accepts = accepts_of(headers.values.get(b"accept"))
+        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes)
+        try:
+            refusal = self._refusal(scope, headers)
+            if refusal is not None:
+                await call.refuse(refusal)
+                return
+            self._calls.add(call)
+            await self._serve(call, headers)
+        except asyncio.CancelledError:
+            if call.end is None:
+                raise
+        finally:
+            call.close()
+            self._calls.discard(call)
+            if self._idle is not None and not self._calls:
+                self._idle.set()
+        if call.end is not None:
+            await self._ended(call)
+
+    async def _ended(self, call: HttpCall) -> None:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError  # somebody else wants this task to end, too
+        log.debug("= a request was ended: %s", call.end and call.end.value)
+        await call.tell_end()
+
+    def _refusal(self, scope: Message, headers: Headers) -> HttpRefusal | None:
+        if not self._is_here(scope):
+            body = f"Not found: the MCP endpoint is {self.path}\n".encode()
+            return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
+        if scope["method"] != "POST":
+            return _ONLY_POST
+        refusal = self._guard.refusal(headers)
+        if refusal is None and self._stopping:
+            return _STOPPING
+        if refusal is None and len(self._calls) - self._listening >= self._limits.in_flight:
+            return _BUSY
+        return refusal
+
+    def _is_here(self, scope: Message) -> bool:
+        """The path below the point where a framework mounted us; some servers leave that point out of it."""
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "").rstrip("/")
+        if root and (path == root or path.startswith(root + "/")):
+            path = path[len(root) :]
+        return path == self.path or (self.path == "/" and not path)
+
+    async def _serve(self, call: HttpCall, headers: Headers) -> None:
+        principal = ANONYMOUS
+        if self._authenticate is not None:
+            found = await self._ask_who(call, headers)
+            if isinstance(found, HttpRefusal):
+                await call.refuse(found)
+                return
+            principal = found
+        body = await call.read(self._body_bytes)
+        if body is None:
+            return
+        try:
+            frame = read_frame(body, self._limits)
+            if frame.method is UNSET:
+                raise BadFrame(InvalidRequest("Responses are not posted: nothing was asked"))
+        except BadFrame as bad:
+            refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
+            await call.answer(encode_error(bad.id, refused))
+            return
+        if frame.id is UNSET:
+            await self._hear(call, frame, headers, principal)
+        else:
+            await self._answer(call, frame, headers, principal)
+
+    async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
+        assert self._authenticate is not None
+        try:
+            found = self._authenticate(headers.as_text())
+            return await call.check(found) if inspect.isawaitable(found) else found
+        except Exception:
+            reference = secrets.token_hex(4)
+            log.exception("! authenticate failed (reference %s)", reference)
+            return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))
+
+    async def _answer(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
+        call.id = cast(Any, frame.id)
+        if frame.method == "subscriptions/listen":
+            await self._listen(call, frame, headers, principal)
+            return
+        work = self._side.request(frame, headers, principal, call)
+        await call.answer(work if isinstance(work, bytes) else await call.run(work))
+
+    async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
+        """A request that lasts takes no place from those that do not."""
+        if not call.events:
+            await call.refuse(_NO_STREAM)
+            return
+        if self._listening >= self._limits.in_flight:
+            await call.refuse(_BUSY)
+            return
+        self._listening += 1
+        try:
+            work = self._side.request(frame, headers, principal, call)
+            await call.answer(work if isinstance(work, bytes) else await call.run(work))
+        finally:
+            self._listening -= 1
+
+    async def _hear(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
+        """202 for what is accepted, then the work, in the same task: it counts as in flight until it ends."""
+        try:
+            work = self._side.notification(frame, headers, principal)
+        except Refused as refused:
+            await call.answer(encode_error(None, refused))
+            return
+        await call.refuse(HttpRefusal(202))
+        if work is not None:
+            await work

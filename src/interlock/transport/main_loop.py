@@ -1,0 +1,34 @@
+"""The event loop of a process that only serves: it ends when its work does, whatever a handler still thinks it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+__all__ = ["run_main"]
+
+_AFTER_CANCEL = 0.5  # seconds that tasks get once they were cancelled, before the process goes without them
+
+
+def run_main(
+    main: Coroutine[Any, Any, None], new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+) -> None:
+    """Like `asyncio.run`, but a handler that never ends does not keep the process: it had its grace."""
+    loop = new_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(main)
+        loop.run_until_complete(_leave())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _leave() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    if rest:
+        await asyncio.wait(rest, timeout=_AFTER_CANCEL)
+    await asyncio.get_running_loop().shutdown_asyncgens()

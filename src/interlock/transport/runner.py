@@ -1,0 +1,213 @@
+"""An application on a port: uvicorn with our bounds and our way to stop. Nothing of it is imported before it runs.
+
+Stopping takes three steps: new requests are refused and the streams of change notices end with their results; what is
+in flight gets its time; what is left is cancelled and told so. A second signal skips the waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from ..wire.errors import LocalError
+from .http_server import HttpApp
+from .main_loop import run_main
+
+__all__ = ["run_http", "serve_http", "bind", "check_binding"]
+
+_DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
+_AFTER_DRAIN = 1  # and the connections, once no request is left
+_IDLE = 60  # seconds that a connection may be kept open without a request
+_HEAD_SECONDS = 30.0  # that the head of a request may take to come; then it is 408
+_HEAD_BYTES = 64 * 1024  # that it may have while it is incomplete; more is 431
+_CONNECTIONS = 4096  # open at once; requests on further ones are 503
+_BACKLOG = 1024  # connections the system holds until they are accepted
+
+
+def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: float = _DRAIN) -> None:
+    """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
+    check_binding(host, app.allowed_hosts)
+    app.allow_host(host)
+    listener = bind(host, port)
+    try:
+        run_main(serve_http(app, listener, drain=drain), _loop_factory())
+    finally:
+        listener.close()
+
+
+def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:
+    """Whoever opens a server to others says by which names they call it: else pages of any site could."""
+    if not is_loopback(host) and not allowed_hosts:
+        raise LocalError(
+            f"{host or 'every address'} can be reached from other machines: say by which names clients call it "
+            "(allowed_hosts=['mcp.example.com'], or ['*'] behind a proxy that checks Host), or bind 127.0.0.1"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())
+
+
+def bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise LocalError(f"cannot listen on {host} port {port}: {error}") from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # not made for this platform
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+async def serve_http(
+    app: HttpApp, listener: socket.socket, *, drain: float = _DRAIN, stop: asyncio.Event | None = None
+) -> None:
+    """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
+    await _uvicorn(app, drain, stop).serve(sockets=[listener])
+
+
+def _address(app: HttpApp, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{app.path}"
+
+
+def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
+    import uvicorn
+
+    class Serving(uvicorn.Server):
+        """Its signals stop the app first, and end the process like any other end: with 0."""
+
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            with _Stop(app, self, drain).when_told(stop):
+                yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            for listener in sockets or ():
+                sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
+            sys.stderr.flush()
+
+    return Serving(
+        uvicorn.Config(
+            app,
+            http=_protocol(),
+            lifespan="on",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_keep_alive=_IDLE,
+            timeout_graceful_shutdown=_AFTER_DRAIN,
+        )
+    )
+
+
+def _protocol() -> Any:
+    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    except ImportError:
+        return "h11"  # which has a bound of its own
+
+    class Bounded(HttpToolsProtocol):
+        head: int | None = None  # bytes of a request's head that is not complete yet
+        late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.in_time()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.head = 0
+
+        def on_headers_complete(self) -> None:
+            self.head = None
+            self.in_time()
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.head is None or self.transport.is_closing():
+                return
+            self.head += len(data)
+            if self.head > _HEAD_BYTES:
+                self.refuse(b"431 Request Header Fields Too Large")
+            elif self.late is None:
+                self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
+
+        def in_time(self) -> None:
+            if self.late is not None:
+                self.late.cancel()
+                self.late = None
+
+        def refuse(self, status: bytes) -> None:
+            self.in_time()
+            if not self.transport.is_closing():
+                self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
+                self.transport.close()
+
+    return Bounded
+
+
+class _Stop:
+    """The way from the first signal to the end."""
+
+    def __init__(self, app: HttpApp, server: Any, drain: float) -> None:
+        self._app, self._server, self._drain = app, server, drain
+        self._loop = asyncio.get_running_loop()
+        self._winding_down: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def when_told(self, stop: asyncio.Event | None) -> Generator[None]:
+        """By a signal, or by the event."""
+        waiting = None if stop is None else self._loop.create_task(self._wait(stop))
+        taken = [number for number in (signal.SIGTERM, signal.SIGINT) if self._take(number)]
+        try:
+            yield
+        finally:
+            for number in taken:
+                self._loop.remove_signal_handler(number)
+            if waiting is not None:
+                waiting.cancel()
+
+    def _take(self, number: int) -> bool:
+        try:
+            self._loop.add_signal_handler(number, self._told)
+        except (ValueError, NotImplementedError, RuntimeError):
+            return False  # not in the main thread, or not on this platform
+        return True
+
+    async def _wait(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._told()
+
+    def _told(self) -> None:
+        if self._winding_down is None:
+            self._winding_down = self._loop.create_task(self._wind_down(self._drain))
+        else:
+            self._winding_down.cancel()
+            self._winding_down = self._loop.create_task(self._wind_down(0.0))
+
+    async def _wind_down(self, drain: float) -> None:
+        self._app.stop()
+        await self._app.settle(drain)
+        self._server.should_exit = True

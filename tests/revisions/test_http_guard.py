@@ -1,0 +1,195 @@
+"""revisions/http_guard.py: who may speak at all, by the headers alone."""
+
+import json
+
+import pytest
+
+from interlock.revisions.http_guard import Accepts, Guard, accepts_of, too_large
+from interlock.revisions.http_rules import Headers
+from interlock.wire.errors import LocalError
+
+GOOD = {"host": "127.0.0.1:8000", "content-type": "application/json"}
+
+
+def status(guard=None, **changes):
+    said = {**GOOD, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    lines = [(name.encode(), value.encode("latin-1")) for name, value in said.items() if value is not None]
+    refusal = (guard or Guard(body_bytes=100)).refusal(Headers(lines))
+    return refusal and refusal.status
+
+
+# --- Host and Origin ---
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:65535", "[::1]", "[::1]:80"])
+def test_loopback_names_are_known(host):
+    assert status(host=host) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "evil.example.com",
+        "evil.example.com:8000",
+        "localhost.evil.example",
+        "evil.localhost",
+        "localhost:80@evil.example",
+        "localhost:",
+        "localhost:8000:9000",
+        "localhost:http",
+        "127.0.0.1.evil.example",
+        "::1",
+        "[::1",
+        "0.0.0.0:8000",
+        "a" * 5000,
+    ],
+)
+def test_other_names_are_refused(host):
+    assert status(host=host) == 403
+
+
+def test_more_names_can_be_allowed():
+    guard = Guard(["mcp.example.com", "other.example:8443"], body_bytes=100)
+    assert status(guard, host="MCP.example.com") is None
+    assert status(guard, host="mcp.example.com:443") is None
+    assert status(guard, host="other.example:8443") is None
+    assert status(guard, host="other.example:8444") == 403
+    assert status(guard, host="other.example") == 403
+    assert status(guard) is None
+
+
+def test_the_bound_address_can_be_added():
+    guard = Guard(body_bytes=100)
+    guard.allow("127.0.0.2")
+    assert status(guard, host="127.0.0.2:1") is None
+
+
+@pytest.mark.parametrize("host", ["http://a.example", "a.example/", ""])
+def test_an_address_is_no_name(host):
+    with pytest.raises(LocalError):
+        Guard([host], body_bytes=1)
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "http://localhost:3000", "https://127.0.0.1", "http://[::1]:9", "HTTP://LOCALHOST"]
+)
+def test_no_origin_and_those_of_our_own_names_are_fine(origin):
+    assert status(origin=origin) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example.com",
+        "null",
+        "",
+        "localhost",
+        "file://localhost",
+        "http://localhost.evil.example",
+        "http://localhost:80@evil.example",
+        "http://localhost/evil",
+        "http://evil.example,http://localhost",
+    ],
+)
+def test_other_origins_are_refused(origin):
+    assert status(origin=origin) == 403
+
+
+def test_more_origins_can_be_allowed():
+    guard = Guard(origins=["https://App.example/"], body_bytes=100)
+    assert status(guard, origin="https://app.example") is None
+    assert status(guard, origin="http://app.example") == 403
+
+
+def test_a_star_lets_everybody_in_and_no_page_by_itself():
+    guard = Guard(["*"], body_bytes=100)
+    assert status(guard, host="anything.example") is None
+    assert status(guard, host="anything.example", origin="https://anything.example") == 403
+    assert status(Guard(["*"], ["*"], body_bytes=100), host="x", origin="null") is None
+
+
+def test_a_refusal_says_which_option_helps():
+    refusal = Guard(body_bytes=1).refusal(Headers([(b"host", b"evil")]))
+    told = json.loads(refusal.body)
+    assert "id" not in told and "allowed_hosts" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("name", [b"host", b"origin", b"content-type", b"content-length", b"authorization"])
+def test_what_decides_is_said_once(name):
+    lines = [(key.encode(), value.encode()) for key, value in GOOD.items()]
+    values = {b"host": b"localhost", b"content-type": b"application/json", b"content-length": b"1"}
+    value = values.get(name, b"http://localhost")
+    refusal = Guard(body_bytes=100).refusal(Headers([*lines, (name, value), (name, value)]))
+    assert refusal.status == 400
+
+
+# --- the body ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("application/json", None),
+        ("application/json; charset=utf-8", None),
+        ("Application/JSON ;charset=UTF-8", None),
+        (None, 415),
+        ("", 415),
+        ("text/plain", 415),
+        ("application/jsonx", 415),
+        ("text/plain; x=application/json", 415),
+        ("application/x-www-form-urlencoded", 415),
+    ],
+)
+def test_only_json_is_read(kind, expected):
+    assert status(content_type=kind) == expected
+
+
+@pytest.mark.parametrize(("coding", "expected"), [("identity", None), ("gzip", 415), ("br", 415)])
+def test_nothing_packed_is_read(coding, expected):
+    assert status(content_encoding=coding) == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [("100", None), ("0", None), ("101", 413), ("9" * 30, 413), ("-1", 400), ("1e1", 400), ("²", 400)],
+)
+def test_a_body_that_says_it_is_too_long_is_not_read(length, expected):
+    assert status(content_length=length) == expected
+
+
+def test_too_large_says_the_limit_and_ends_the_connection():
+    refusal = too_large(7)
+    assert b"7 bytes" in refusal.body and ("connection", "close") in refusal.headers
+
+
+# --- Accept ---
+
+
+@pytest.mark.parametrize(
+    ("accept", "json", "events"),
+    [
+        (None, True, True),
+        (b"application/json, text/event-stream", True, True),
+        (b"application/json", True, False),
+        (b"text/event-stream", False, True),
+        (b"*/*", True, True),
+        (b"application/*", True, False),
+        (b"text/*;q=0.5", False, True),
+        (b"APPLICATION/JSON;q=1", True, False),
+        (b"application/json;q=0, */*", False, True),
+        (b"application/json;q=0.000", False, False),
+        (b"application/json;q=0.001", True, False),
+        (b"text/html", False, False),
+        (b"", False, False),
+        (b";;,,", False, False),
+    ],
+)
+def test_accept_says_what_is_read(accept, json, events):
+    assert accepts_of(accept) == Accepts(json, events)
+
+
+@pytest.mark.parametrize(("accept", "expected"), [("text/html", 406), ("application/json", None), ("*/*", None)])
+def test_who_reads_neither_form_is_refused(accept, expected):
+    assert status(accept=accept) == expected

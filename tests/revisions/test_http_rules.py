@@ -1,0 +1,242 @@
+"""revisions/http_rules.py: what headers say again, and the status of every outcome."""
+
+import base64
+
+import pytest
+
+from interlock.revisions.answering import refuse
+from interlock.revisions.http_rules import (
+    STATUS,
+    Headers,
+    HttpRefusal,
+    check_params,
+    check_routing,
+    check_said,
+    is_modern,
+    status_of,
+)
+from interlock.revisions.param_headers import ParamHeader
+from interlock.revisions.table import NEWEST, REVISIONS
+from interlock.wire.errors import (
+    CLASS_OF,
+    CannotAsk,
+    HeaderMismatch,
+    InternalError,
+    MethodNotFound,
+    Refused,
+    ResourceNotFound,
+)
+from interlock.wire.frames import encode_error, encode_result, read_frame
+
+V = NEWEST.name
+
+
+def headers(**said):
+    return Headers([(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in said.items()])
+
+
+def routed(version=V, method="tools/call", name="hi", **changes):
+    said = {"mcp_protocol_version": V, "mcp_method": "tools/call", "mcp_name": "hi", **changes}
+    found = headers(**{key: value for key, value in said.items() if value is not None})
+    check_routing(found, version, method, name, named=True)
+
+
+def b64(text):
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+# --- status ---
+
+
+@pytest.mark.parametrize(("code", "status"), sorted(STATUS.items()))
+def test_a_code_has_its_status(code, status):
+    assert status_of(encode_error(1, Refused("no", code=code))) == status
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (MethodNotFound("x"), 404),
+        (ResourceNotFound("x", {"uri": "a:b"}), 400),
+        (CannotAsk("x"), 400),
+        (InternalError("x"), 200),
+        (Refused("the author's own", code=7), 200),
+        (Refused("a reserved code is told as internal", code=-32050), 200),
+        (Refused("retired: told as invalid params", code=-32002), 400),
+    ],
+)
+def test_the_status_is_that_of_the_code_which_is_told(refused, status):
+    assert status_of(refuse(NEWEST, 1, refused)) == status
+
+
+def test_a_result_is_200_whatever_stands_in_it():
+    assert status_of(encode_result("error", {"error": {"code": -32601}})) == 200
+
+
+def test_every_code_of_ours_was_thought_of():
+    assert set(CLASS_OF) - set(STATUS) == {-32603, -32042}
+
+
+def test_a_refusal_without_a_request_is_an_error_without_an_id():
+    told = HttpRefusal.saying(403, "no", ("x-a", "b"))
+    frame = read_frame(told.body)
+    assert (told.status, told.headers[1:]) == (403, (("x-a", "b"),))
+    assert frame.id is not None and not frame.id  # unset
+
+
+# --- the lines ---
+
+
+def test_white_space_around_values_is_not_part_of_them():
+    assert headers(mcp_method=" \t tools/list \t").routing(b"mcp-method") == "tools/list"
+
+
+def test_what_came_twice_is_known():
+    found = Headers([(b"a", b"1"), (b"b", b"2"), (b"a", b"1")])
+    assert found.repeated == {b"a"}
+    with pytest.raises(HeaderMismatch):
+        found.routing(b"a")
+    assert found.routing(b"b") == "2"
+
+
+def test_accept_may_come_in_pieces():
+    found = Headers([(b"accept", b"application/json"), (b"accept", b"text/event-stream")])
+    assert found.values[b"accept"] == b"application/json,text/event-stream"
+
+
+# --- routing ---
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"mcp_name": "  hi  "},
+        {"mcp_name": b64("hi")},
+        {"mcp_name": b64("hé"), "name": "hé"},
+        {"mcp_name": b64("=?base64?aGk=?="), "name": "=?base64?aGk=?="},
+        {"mcp_name": "=?BASE64?aGk=?=", "name": "=?BASE64?aGk=?="},
+        {"mcp_name": "=?base64?aGk=", "name": "=?base64?aGk="},
+        {"mcp_name": "a b", "name": "a b"},
+        {"mcp_name": "", "name": ""},
+        {"mcp_name": None, "name": None},  # the params are what is wrong
+    ],
+)
+def test_headers_that_say_the_same_pass(changes):
+    routed(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mcp_protocol_version": None},
+        {"mcp_protocol_version": "2025-11-25"},
+        {"mcp_protocol_version": ""},
+        {"mcp_method": None},
+        {"mcp_method": "tools/list"},
+        {"mcp_method": "TOOLS/CALL"},
+        {"mcp_method": b64("tools/call")},
+        {"mcp_name": None},
+        {"mcp_name": "ho"},
+        {"mcp_name": "HI"},
+        {"mcp_name": "h\x01i"},
+        {"mcp_name": "=?base64?aGk?="},
+        {"mcp_name": "=?base64?aG!k=?="},
+        {"mcp_name": "=?base64?aGk=?=", "name": "=?base64?aGk=?="},
+        {"mcp_name": "hé", "name": "hé"},
+        {"name": None},
+    ],
+)
+def test_headers_that_lack_or_differ_are_refused(changes):
+    with pytest.raises(HeaderMismatch):
+        routed(**changes)
+
+
+def test_a_method_without_a_name_needs_no_name_header():
+    check_routing(headers(mcp_protocol_version=V, mcp_method="tools/list"), V, "tools/list", None, named=False)
+
+
+def test_a_name_of_non_ascii_bytes_is_refused_as_it_is():
+    with pytest.raises(HeaderMismatch):
+        routed(mcp_name="hé".encode().decode("latin-1"), name="hé")
+
+
+@pytest.mark.parametrize("said", [{}, {"mcp_method": "notifications/x"}, {"mcp_protocol_version": V}])
+def test_a_notification_may_leave_headers_out(said):
+    check_said(headers(**said), V, "notifications/x")
+
+
+@pytest.mark.parametrize("said", [{"mcp_method": "notifications/y"}, {"mcp_protocol_version": "2099-01-01"}])
+def test_a_notification_that_contradicts_its_headers_is_refused(said):
+    with pytest.raises(HeaderMismatch):
+        check_said(headers(**said), V, "notifications/x")
+
+
+# --- parameters ---
+
+REGION = (ParamHeader("Region", "string", ("region",)), ParamHeader("Count", "integer", ("deep", "count")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (b'{"region":"eu"}', {"mcp_param_region": "eu"}),
+        (b'{"region":"eu"}', {"mcp_param_region": " eu "}),
+        (b'{"region":"Hello"}', {"mcp_param_region": "=?base64?SGVsbG8=?="}),
+        (b'{"region":"SGVsbG8="}', {"mcp_param_region": "SGVsbG8="}),
+        (b'{"region":null}', {}),
+        (b"{}", {}),
+        (b'{"deep":{"count":42}}', {"mcp_param_count": "42.0"}),
+        (b'{"region":"eu"}', {"mcp_param_region": "eu", "mcp_param_other": "x"}),
+        (b"[1]", {}),  # the params are what is wrong
+        (b'{"a":}', {}),
+    ],
+)
+def test_parameters_said_twice_and_alike_pass(arguments, said):
+    check_params(headers(**said), REGION, arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (b'{"region":"eu"}', {}),
+        (b'{"region":"eu"}', {"mcp_param_region": "us"}),
+        (b'{"region":"eu"}', {"mcp_param_region": "EU"}),
+        (b'{"region":"Hello"}', {"mcp_param_region": "=?base64?SGVsbG8?="}),
+        (b'{"region":"Hello"}', {"mcp_param_region": "=?base64?SGVs!!!bG8=?="}),
+        (b'{"region":"a"}', {"mcp_param_region": "a\x01"}),
+        (b"{}", {"mcp_param_region": "eu"}),
+        (b'{"deep":{"count":42}}', {"mcp_param_count": "4.2e1"}),
+        (b'{"deep":{"count":42}}', {}),
+    ],
+)
+def test_parameters_that_differ_are_refused(arguments, said):
+    with pytest.raises(HeaderMismatch):
+        check_params(headers(**said), REGION, arguments)
+
+
+def test_a_parameter_said_twice_is_refused():
+    found = Headers([(b"mcp-param-region", b"eu"), (b"mcp-param-region", b"eu")])
+    with pytest.raises(HeaderMismatch):
+        check_params(found, REGION, b'{"region":"eu"}')
+
+
+def test_a_tool_without_annotations_reads_no_arguments():
+    check_params(headers(mcp_param_region="x"), (), b"no json")
+
+
+# --- eras ---
+
+
+@pytest.mark.parametrize(("version", "modern"), [(V, True), ("2099-01-01", True), ("", True), (None, False)])
+def test_a_version_header_tells_the_era(version, modern):
+    assert is_modern(version) is modern
+
+
+@pytest.mark.parametrize("version", [name for name in REVISIONS if name != V])
+def test_a_handshake_version_is_not_modern(version):
+    assert not is_modern(version)
+
+
+def test_text_for_hooks_is_complete():
+    assert Headers([(b"authorization", b" Bearer x ")]).as_text() == {"authorization": "Bearer x"}

@@ -1,0 +1,418 @@
+"""transport/http_call.py: one POST, its stream, and everything that ends it early. Deadlines on a clock that jumps."""
+
+import asyncio
+import json
+
+import pytest
+
+from interlock.revisions.http_guard import Accepts
+from interlock.transport.http_call import End, HttpCall, Timing
+from interlock.wire.errors import InternalError
+from interlock.wire.frames import encode_error, encode_result
+from interlock.wire.link import Patience
+from interlock.wire.sse import COMMENT, EventParser
+from support.doubles import turns
+from support.virtual_time import virtual_time
+
+BOTH, ONLY_JSON, ONLY_EVENTS = Accepts(True, True), Accepts(True, False), Accepts(False, True)
+OK = encode_result(1, {"resultType": "complete"})
+
+
+class Wire:
+    """The server's end of one request: what it says, what it was told."""
+
+    def __init__(self, *messages):
+        self.inbox = asyncio.Queue()
+        for each in messages:
+            self.inbox.put_nowait(each)
+        self.sent = []
+        self.receives = 0
+        self.blocked = None
+
+    async def receive(self):
+        self.receives += 1
+        return await self.inbox.get()
+
+    async def send(self, message):
+        if self.blocked is not None:
+            await self.blocked.wait()
+        self.sent.append(message)
+
+    def call(self, accepts=BOTH, limit=1000, **timing):
+        return HttpCall(self.receive, self.send, accepts, Timing(**timing), limit)
+
+    @property
+    def body(self):
+        return b"".join(message.get("body", b"") for message in self.sent)
+
+    def events(self):
+        return [json.loads(event.data) for event in EventParser(10**6).feed(self.body)]
+
+
+def part(body, more=False):
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+GONE = {"type": "http.disconnect"}
+
+
+async def ended(call, work):
+    """What a carrier does: run it, take our own cancellation back, say what is left to say."""
+    try:
+        await work
+    except asyncio.CancelledError:
+        if call.end is None:
+            raise
+    finally:
+        call.close()
+    assert not asyncio.current_task().cancelling()
+    await call.tell_end()
+
+
+# --- the body ---
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([part(b"abc")], b"abc"),
+        ([part(b"a", True), part(b"", True), part(b"bc", True), part(b"")], b"abc"),
+        ([{"type": "http.request"}], b""),
+        ([part(b"x" * 10)], b"x" * 10),
+    ],
+)
+async def test_a_body_is_read_to_its_end(messages, expected):
+    wire = Wire(*messages)
+    call = wire.call()
+    assert await call.read(10) == expected
+    assert wire.receives == len(messages)
+    call.close()
+
+
+@pytest.mark.parametrize("messages", [[part(b"x" * 11)], [part(b"x" * 6, True), part(b"x" * 6, True)]])
+async def test_a_body_over_the_limit_is_refused_while_it_is_read(messages):
+    wire = Wire(*messages)
+    call = wire.call()
+    assert await call.read(10) is None
+    assert wire.sent[0]["status"] == 413
+    assert wire.receives == len(messages)
+    call.close()
+
+
+@pytest.mark.parametrize("messages", [[GONE], [part(b"x", True), GONE]])
+async def test_who_goes_before_his_body_came_is_told_nothing(messages):
+    wire = Wire(*messages)
+    call = wire.call()
+    await ended(call, call.read(10))
+    assert wire.sent == []
+
+
+@virtual_time
+async def test_a_body_that_does_not_come_is_given_up():
+    wire = Wire(part(b"x", True))
+    call = wire.call(body=30)
+    await ended(call, call.read(10))
+    assert (call.end, wire.sent[0]["status"]) == (End.LATE, 408)
+    assert (b"connection", b"close") in wire.sent[0]["headers"]
+
+
+@virtual_time
+async def test_credentials_that_are_not_checked_in_time_are_503():
+    wire = Wire()
+    call = wire.call(body=30)
+    await ended(call, call.check(asyncio.sleep(1000)))
+    assert (call.end, wire.sent[0]["status"]) == (End.UNCHECKED, 503)
+
+
+# --- the answer ---
+
+
+async def test_a_fast_answer_is_two_sends_and_starts_nothing():
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    before = asyncio.all_tasks()
+    await call.answer(OK)
+    assert asyncio.all_tasks() == before
+    call.close()
+    start, body = wire.sent
+    assert start["status"] == 200
+    assert start["headers"] == [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(OK))]
+    assert body == {"type": "http.response.body", "body": OK}
+    assert wire.receives == 1
+
+
+async def test_an_error_has_the_status_of_its_code():
+    wire = Wire()
+    call = wire.call()
+    await call.answer(encode_error(1, InternalError("x")))
+    call.close()
+    assert wire.sent[0]["status"] == 200
+
+
+async def test_an_answer_over_the_limit_is_an_error():
+    wire = Wire()
+    call = wire.call(limit=200)
+    call.id = 5
+    await call.answer(encode_result(5, {"x": "y" * 300}))
+    call.close()
+    told = json.loads(wire.body)
+    assert (told["id"], told["error"]["code"]) == (5, -32603)
+
+
+async def test_who_reads_only_events_gets_the_answer_as_one():
+    wire = Wire()
+    call = wire.call(ONLY_EVENTS)
+    await call.answer(OK)
+    call.close()
+    assert wire.events() == [json.loads(OK)]
+    assert dict(wire.sent[0]["headers"])[b"content-type"] == b"text/event-stream"
+
+
+# --- the stream ---
+
+
+async def test_the_first_notification_begins_a_stream_and_the_answer_ends_it():
+    wire = Wire()
+    call = wire.call()
+    await call.tell("notifications/progress", {"progress": 1})
+    assert dict(wire.sent[0]["headers"]) == {
+        b"content-type": b"text/event-stream",
+        b"cache-control": b"no-store",
+        b"x-accel-buffering": b"no",
+    }
+    await call.answer(OK)
+    await call.tell("notifications/progress", {"progress": 2})  # too late
+    call.close()
+    assert [event.get("method") for event in wire.events()] == ["notifications/progress", None]
+    assert [message.get("more_body") for message in wire.sent] == [None, True, False]
+    assert b"id:" not in wire.body.replace(b'"id":', b"")
+
+
+async def test_who_reads_no_events_is_told_nothing_on_the_way():
+    wire = Wire()
+    call = wire.call(ONLY_JSON)
+    await call.tell("notifications/progress", {"progress": 1})
+    await call.answer(OK)
+    call.close()
+    assert wire.body == OK
+
+
+async def test_many_writers_take_turns():
+    wire = Wire()
+    wire.blocked = asyncio.Event()
+    call = wire.call()
+    tells = [asyncio.ensure_future(call.tell("notifications/x", {"n": n})) for n in range(5)]
+    await turns()
+    assert wire.sent == []
+    wire.blocked.set()
+    await asyncio.gather(*tells)
+    await call.answer(OK)
+    call.close()
+    assert [message["type"] for message in wire.sent].count("http.response.start") == 1
+    assert [event["params"]["n"] for event in wire.events()[:-1]] == [0, 1, 2, 3, 4]
+
+
+async def test_a_notification_waits_while_the_client_does_not_read():
+    wire = Wire()
+    call = wire.call()
+    await call.tell("notifications/x", {})
+    wire.blocked = asyncio.Event()
+    tell = asyncio.ensure_future(call.tell("notifications/x", {}))
+    await turns()
+    assert not tell.done()
+    wire.blocked.set()
+    await tell
+    call.close()
+
+
+@virtual_time
+async def test_a_quiet_stream_is_kept_alive_by_comments():
+    wire = Wire(part(b"x"))
+    call = wire.call(quiet=15)
+    await call.read(10)
+    await call.tell("notifications/x", {})
+    await asyncio.sleep(46)
+    await call.answer(OK)
+    call.close()
+    await asyncio.sleep(100)
+    assert wire.body.count(COMMENT) == 3
+    assert [event.get("method") for event in wire.events()] == ["notifications/x", None]
+
+
+@virtual_time
+async def test_a_client_that_never_reads_is_given_up():
+    wire = Wire(part(b"x"))
+    call = wire.call(stalled=60)
+    await call.read(10)
+    await call.tell("notifications/x", {})
+    wire.blocked = asyncio.Event()
+    await ended(call, call.tell("notifications/x", {}))
+    assert call.end is End.STALLED
+    assert len(wire.sent) == 2
+
+
+@virtual_time
+async def test_a_client_that_never_reads_the_last_event_is_given_up():
+    wire = Wire(part(b"x"))
+    call = wire.call(stalled=60)
+    await call.read(10)
+    await call.tell("notifications/x", {})
+    wire.blocked = asyncio.Event()
+    await ended(call, call.answer(OK))
+    assert call.end is End.STALLED
+
+
+@virtual_time
+@pytest.mark.parametrize("seconds", [0, 10])
+async def test_a_client_that_never_reads_its_json_is_given_up(seconds):
+    wire = Wire(part(b"x"))
+    call = wire.call(stalled=60)
+    await call.read(10)
+    await asyncio.sleep(seconds)
+    wire.blocked = asyncio.Event()
+    await ended(call, call.answer(OK))
+    assert (call.end, wire.sent) == (End.STALLED, [])
+
+
+@virtual_time
+async def test_a_client_that_never_reads_is_not_waited_for_when_the_server_stops():
+    wire = Wire(part(b"x"))
+    call = wire.call(stalled=60)
+    await call.read(10)
+    call.id = 1
+    await call.tell("notifications/x", {})
+    wire.blocked = asyncio.Event()
+    asyncio.get_running_loop().call_soon(call.stop, End.STOPPING)
+    await ended(call, call.run((asyncio.sleep(1000), None)))
+    assert len(wire.sent) == 2
+
+
+async def test_a_client_is_never_called():
+    call = Wire().call()
+    with pytest.raises(InternalError):
+        await call.call("roots/list", {}, {}, patience=Patience())
+    call.close()
+
+
+# --- the end ---
+
+
+class Silence:
+    silent = False
+
+    def silence(self):
+        self.silent = True
+
+
+@virtual_time
+async def test_the_client_is_watched_only_when_the_call_takes_its_time():
+    wire = Wire(part(b"x"))
+    call = wire.call(watch=0.05)
+    await call.read(10)
+
+    async def work():
+        await asyncio.sleep(0.04)
+        assert wire.receives == 1
+        await asyncio.sleep(0.02)
+        assert wire.receives == 2
+        return OK
+
+    await call.answer(await call.run((work(), None)))
+    call.close()
+    assert wire.body == OK
+
+
+@virtual_time
+async def test_after_a_slow_body_the_client_is_watched_too():
+    wire = Wire(part(b"x", True))
+    call = wire.call(watch=0.05, body=30)
+    asyncio.get_running_loop().call_later(10, wire.inbox.put_nowait, part(b"y"))
+    assert await call.read(10) == b"xy"
+    wire.inbox.put_nowait(GONE)
+    await ended(call, call.run((asyncio.sleep(1000), None)))
+    assert call.end is End.GONE
+
+
+@virtual_time
+async def test_a_client_that_goes_cancels_its_call():
+    wire = Wire(part(b"x"), GONE)
+    call, exchange, seen = wire.call(), Silence(), []
+    await call.read(10)
+
+    async def work():
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            seen.append(exchange.silent)
+            raise
+
+    await ended(call, call.run((work(), exchange)))
+    assert (call.end, seen, wire.sent) == (End.GONE, [True], [])
+
+
+@virtual_time
+async def test_a_handler_that_does_not_let_itself_be_stopped_is_not_heard():
+    wire = Wire(part(b"x"), GONE)
+    call = wire.call()
+    await call.read(10)
+
+    async def deaf():
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            pass
+        return OK
+
+    async def serve():
+        await call.answer(await call.run((deaf(), None)))
+
+    await ended(call, serve())
+    assert wire.sent == []
+
+
+@virtual_time
+async def test_a_receive_that_fails_is_a_client_that_is_gone():
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    wire.inbox.put_nowait({})  # no ASGI message at all
+    await ended(call, call.run((asyncio.sleep(1000), None)))
+    assert call.end is End.GONE
+
+
+@virtual_time
+async def test_a_cancellation_of_somebody_else_is_his():
+    call = Wire().call()
+    task = asyncio.ensure_future(ended(call, call.run((asyncio.sleep(1000), None))))
+    await turns()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_server_that_stops_says_so(streaming):
+    wire = Wire()
+    call = wire.call()
+    call.id = "x"
+
+    async def work():
+        if streaming:
+            await call.tell("notifications/x", {})
+        asyncio.get_running_loop().call_soon(call.stop, End.STOPPING)
+        await asyncio.sleep(1000)
+
+    await ended(call, call.run((work(), None)))
+    told = wire.events()[-1] if streaming else json.loads(wire.body)
+    assert (told["id"], told["error"]["code"]) == ("x", -32603)
+    assert wire.sent[0]["status"] == (200 if streaming else 503)
+
+
+async def test_a_client_that_goes_with_its_answer_cancels_nothing():
+    call = Wire().call()
+    await call.answer(OK)
+    call.stop(End.GONE)
+    call.close()
+    assert call.end is None
+    await asyncio.sleep(0)

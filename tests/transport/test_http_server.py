@@ -1,0 +1,499 @@
+"""transport/http_server.py: the ASGI application, spoken to by a scripted server."""
+
+import asyncio
+import json
+
+import pytest
+
+from interlock import Context, Server
+from interlock.revisions.http_rules import HttpRefusal
+from interlock.transport.http_server import HttpApp, Timing
+from interlock.wire.errors import LocalError
+from interlock.wire.exchange import ANONYMOUS, Principal
+from interlock.wire.limits import Limits
+from support.asgi import begin, call_tool, envelope, headers_of, message, post
+from support.doubles import turns
+from support.virtual_time import virtual_time
+
+LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
+
+
+class House:
+    """A server with a tool that waits, and what became of it."""
+
+    def __init__(self, **options):
+        self.server = server = Server("s")
+        self.started, self.cancelled = [], []
+        self.go = asyncio.Event()
+        self.principals = []
+
+        @server.tool
+        async def hi() -> str:
+            return "hi"
+
+        @server.tool
+        async def wait(ctx: Context, steps: int = 0) -> str:
+            self.started.append(ctx.exchange)
+            try:
+                for step in range(steps):
+                    await ctx.progress(step)
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.cancelled.append(ctx.cancelled)
+                raise
+            return "waited"
+
+        @server.tool
+        async def who(ctx: Context) -> str:
+            self.principals.append(ctx.client.principal)
+            return "you"
+
+        @server.tool
+        async def broken() -> str:
+            raise ValueError("secret inside")
+
+        @server.method("example/broken")
+        async def own() -> dict:
+            raise ValueError("secret inside")
+
+        self.app = server.asgi(**options)
+
+    async def until_started(self, count=1):
+        while len(self.started) < count:
+            await asyncio.sleep(0.001)
+
+
+# --- where and how ---
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "HEAD", "PATCH"])
+async def test_only_post_is_served(method):
+    answer = await post(House().app, call_tool("hi"), method=method).answer()
+    assert answer.status == 405
+    assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "options", "found"),
+    [
+        ("/mcp", "", {}, True),
+        ("/", "", {}, False),
+        ("/mcp/", "", {}, False),
+        ("/mcp/x", "", {}, False),
+        ("/x/mcp", "", {}, False),
+        ("/x/mcp", "/x", {}, True),
+        ("/x/mcp", "/x/", {}, True),
+        ("/xmcp", "/x", {}, False),
+        ("/mcp", "/x", {}, True),  # a server that leaves the mount point out of the path
+        ("/x", "/x", {"path": "/"}, True),
+        ("/x/", "/x", {"path": "/"}, True),
+        ("/", "", {"path": "/"}, True),
+        ("/other", "", {"path": "/other"}, True),
+        ("/mcp", "", {"path": "/other"}, False),
+    ],
+)
+async def test_only_its_path_is_served(path, root, options, found):
+    answer = await post(House(**options).app, call_tool("hi"), path=path, root_path=root).answer()
+    assert answer.status == (200 if found else 404)
+    assert found or answer.headers["content-type"].startswith("text/plain"), "no JSON-RPC: not a method's 404"
+
+
+def test_a_path_begins_with_a_slash():
+    with pytest.raises(LocalError):
+        Server("s").asgi(path="mcp")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"host": "evil.example.com"}, 403),
+        ({"origin": "http://evil.example.com"}, 403),
+        ({"origin": "http://localhost:1"}, 200),
+        ({"content-type": "text/plain"}, 415),
+        ({"accept": "text/html"}, 406),
+        ({"accept": None}, 200),
+        ({"content-length": "5000000"}, 413),
+        ({"mcp-session-id": "x", "last-event-id": "7"}, 200),
+    ],
+)
+async def test_headers_decide_before_the_body_is_read(changes, status):
+    talk = post(House().app, call_tool("hi"), changes)
+    answer = await talk.answer()
+    assert answer.status == status
+    assert talk.received == (1 if status == 200 else 0)
+    assert "mcp-session-id" not in answer.headers
+
+
+async def test_names_and_origins_can_be_allowed():
+    app = House(allowed_hosts=["mcp.example"], allowed_origins=["https://app.example"]).app
+    said = {"host": "mcp.example", "origin": "https://app.example"}
+    assert (await post(app, call_tool("hi"), said).answer()).status == 200
+
+
+async def test_no_other_protocol_is_spoken():
+    app, sent = House().app, []
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    async def send(event):
+        sent.append(event["type"])
+
+    await app({"type": "websocket"}, receive, send)
+    assert sent == ["websocket.close"]
+    with pytest.raises(LocalError):
+        await app({"type": "carrier pigeon"}, receive, send)
+
+
+# --- messages ---
+
+
+async def test_a_call_is_one_json_answer():
+    answer = await post(House().app, call_tool("hi", id="x")).answer()
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json["id"] == "x"
+    assert answer.json["result"]["content"] == [{"type": "text", "text": "hi"}]
+    assert len(answer.sent) == 2
+
+
+async def test_a_body_may_come_in_pieces():
+    frame = call_tool("hi")
+    data = json.dumps(frame).encode()
+    talk = begin(House().app, [data[:10], b"", data[10:]], headers=headers_of(frame))
+    assert (await talk.answer()).json["result"]["content"][0]["text"] == "hi"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", -32700),
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"[]", -32600),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+        (b"5", -32600),
+        (b"{}", -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"tools/list"}', -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}', -32600),
+        (b'{"jsonrpc":"2.0","method":5}', -32600),
+        (b'{"jsonrpc":"2.0","result":{}}', -32600),
+        (b"[" * 100_000, -32700),
+    ],
+)
+async def test_what_is_no_request_is_400(body, code):
+    answer = await post(House().app, body).answer()
+    assert (answer.status, answer.error["code"]) == (400, code)
+
+
+async def test_a_broken_request_is_answered_under_its_id():
+    answer = await post(House().app, b'{"jsonrpc":"2.0","id":"x","method":5}').answer()
+    assert (answer.status, answer.json["id"]) == (400, "x")
+
+
+async def test_a_body_over_the_limit_is_refused_while_it_comes():
+    talk = begin(House(body_bytes=100).app, [b"x" * 60, b"x" * 60, b"x" * 60], headers=headers_of(None))
+    answer = await talk.answer()
+    assert (answer.status, talk.received) == (413, 2)
+
+
+@virtual_time
+async def test_a_body_that_does_not_come_is_dropped():
+    talk = begin(House(timing=Timing(body=5)).app, None, headers=headers_of(None))
+    talk.say(b"{", more=True)
+    assert (await talk.answer()).status == 408
+
+
+async def test_a_notification_is_202_and_empty():
+    answer = await post(House().app, {"jsonrpc": "2.0", "method": "notifications/cancelled"}).answer()
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (202, b"", "0")
+
+
+async def test_a_notification_is_accepted_before_it_is_worked_on():
+    house, heard = House(), []
+
+    @house.server.notification("notifications/example")
+    async def hear() -> None:
+        await house.go.wait()
+        heard.append(1)
+
+    talk = post(house.app, {"jsonrpc": "2.0", "method": "notifications/example"})
+    await talk.heard(2)
+    assert (talk.status, heard, house.app.in_flight) == (202, [], 1)
+    house.go.set()
+    await talk.answer()
+    assert (heard, house.app.in_flight) == ([1], 0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "changes"),
+    [
+        ({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "hi"}}, {}),
+        ({"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": 5}}, {}),
+        ({"jsonrpc": "2.0", "method": "notifications/x"}, {"mcp-method": "tools/call"}),
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, {"mcp-protocol-version": "2025-11-25"}),
+    ],
+)
+async def test_a_notification_that_is_not_accepted_is_an_error_without_an_id(frame, changes):
+    answer = await post(House().app, frame, changes).answer()
+    assert answer.status == 400
+    assert "id" not in answer.json
+
+
+@pytest.mark.parametrize("frame", [call_tool("broken"), message("example/broken")])
+async def test_nothing_of_the_inside_is_told(frame, caplog):
+    answer = await post(House().app, frame).answer()
+    assert answer.status == 200
+    assert b"secret" not in answer.body and b"Traceback" not in answer.body
+    assert b"reference" in answer.body and "secret inside" in caplog.text
+
+
+# --- who asks ---
+
+
+async def test_without_a_hook_everybody_is_anonymous():
+    house = House()
+    await post(house.app, call_tool("who")).answer()
+    assert house.principals == [ANONYMOUS]
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_hook_says_who_asks_before_the_body_is_read(later):
+    seen = []
+    talks = []
+
+    def now(headers):
+        seen.append((headers.get("authorization"), talks[0].received if talks else 0))
+        return Principal("i", headers["authorization"])
+
+    async def soon(headers):
+        await asyncio.sleep(0)
+        return now(headers)
+
+    house = House(authenticate=soon if later else now)
+    talks.append(post(house.app, call_tool("who"), {"authorization": "Bearer x"}))
+    await talks[0].answer()
+    assert house.principals == [Principal("i", "Bearer x")]
+    assert seen == [("Bearer x", 0)]
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_hook_may_refuse(later):
+    no = HttpRefusal(401, (("www-authenticate", "Bearer"),), b"who are you?")
+
+    async def soon(headers):
+        return no
+
+    house = House(authenticate=soon if later else lambda headers: no)
+    talk = post(house.app, call_tool("who"))
+    answer = await talk.answer()
+    assert (answer.status, answer.headers["www-authenticate"], answer.body) == (401, "Bearer", b"who are you?")
+    assert (talk.received, house.principals) == (0, [])
+
+
+async def test_a_hook_that_fails_lets_nobody_in(caplog):
+    def fail(headers):
+        raise ValueError("secret inside")
+
+    house = House(authenticate=fail)
+    answer = await post(house.app, call_tool("who")).answer()
+    assert (answer.status, house.principals) == (500, [])
+    assert b"secret" not in answer.body and "secret inside" in caplog.text
+
+
+@virtual_time
+async def test_a_hook_that_never_ends_is_503():
+    async def never(headers):
+        await asyncio.sleep(10_000)
+
+    answer = await post(House(authenticate=never, timing=Timing(body=5)).app, call_tool("who")).answer()
+    assert answer.status == 503
+
+
+# --- streams ---
+
+
+async def test_progress_makes_it_a_stream():
+    house = House()
+    house.go.set()
+    answer = await post(house.app, call_tool("wait", {"steps": 1}, progressToken="p")).answer()
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert [event.get("method", "answer") for event in answer.events] == ["notifications/progress", "answer"]
+    assert answer.events[0]["params"]["progressToken"] == "p"
+
+
+async def test_progress_that_nobody_can_read_is_left_out():
+    house = House()
+    house.go.set()
+    frame = call_tool("wait", {"steps": 1}, progressToken="p")
+    answer = await post(house.app, frame, {"accept": "application/json"}).answer()
+    assert answer.json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_a_listen_stream_begins_with_its_acknowledgement_and_ends_with_its_result():
+    house = House()
+    talk = post(house.app, LISTEN)
+    await talk.heard(2)
+
+    @house.server.tool
+    async def another() -> str:
+        return ""
+
+    await talk.heard(3)
+    house.app.stop()
+    await talk.answer()
+    acknowledged, changed, result = talk.events
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    assert changed["method"] == "notifications/tools/list_changed"
+    for told in (acknowledged["params"], changed["params"], result["result"]):
+        assert told["_meta"]["io.modelcontextprotocol/subscriptionId"] == "L"
+    assert (result["id"], result["result"]["resultType"]) == ("L", "complete")
+    await turns(10)
+    assert len(talk.events) == 3, "no cancellation behind the result"
+
+
+async def test_who_reads_no_streams_cannot_listen():
+    answer = await post(House().app, LISTEN, {"accept": "application/json"}).answer()
+    assert answer.status == 406
+
+
+async def test_a_listen_request_is_judged_like_others():
+    answer = await post(House().app, LISTEN, {"mcp-method": "x"}).answer()
+    assert (answer.status, answer.error["code"]) == (400, -32020)
+
+
+# --- ends ---
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_a_client_that_goes_cancels_its_call(steps):
+    house = House(timing=Timing(watch=0.0))
+    talk = post(house.app, call_tool("wait", {"steps": steps}, progressToken=1))
+    await house.until_started()
+    said = len(talk.sent)
+    talk.disconnect()
+    await talk.task
+    assert house.cancelled == [True]
+    assert len(talk.sent) in (said, 2 * steps), "nothing more was said for it"
+    assert not talk.complete
+    assert house.app.in_flight == 0
+
+
+async def test_a_client_that_goes_ends_its_listening():
+    house = House(timing=Timing(watch=0.0))
+    talk = post(house.app, LISTEN)
+    await talk.heard(2)
+    talk.disconnect()
+    await talk.task
+    house.server.remove_tool("hi")
+    await turns(5)
+    assert len(talk.events) == 1
+
+
+async def test_calls_over_the_bound_are_503():
+    house = House(limits=Limits(in_flight=2))
+    busy = [post(house.app, call_tool("wait")) for _ in range(2)]
+    await house.until_started(2)
+    answer = await post(house.app, call_tool("hi")).answer()
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    house.go.set()
+    for talk in busy:
+        assert (await talk.answer()).status == 200
+    assert (await post(house.app, call_tool("hi")).answer()).status == 200
+
+
+async def test_listeners_have_a_bound_of_their_own():
+    house = House(limits=Limits(in_flight=2))
+    listening = [post(house.app, LISTEN) for _ in range(2)]
+    for talk in listening:
+        await talk.heard(2)
+    assert (await post(house.app, LISTEN).answer()).status == 503
+    assert (await post(house.app, call_tool("hi")).answer()).status == 200
+    house.server.stop_listening()
+    for talk in listening:
+        await talk.answer()
+    again = post(house.app, LISTEN)
+    await again.heard(2)
+    house.server.stop_listening()
+    await again.answer()
+
+
+async def test_a_stopping_app_refuses_new_requests_and_lets_the_others_end():
+    house = House()
+    talk = post(house.app, call_tool("wait"))
+    await house.until_started()
+    house.app.stop()
+    assert (await post(house.app, call_tool("hi")).answer()).status == 503
+    settling = asyncio.ensure_future(house.app.settle(60))
+    await turns()
+    house.go.set()
+    await settling
+    assert (await talk.answer()).json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_what_does_not_end_in_time_is_cancelled_and_told_so():
+    house = House()
+    talk = post(house.app, call_tool("wait"))
+    await house.until_started()
+    house.app.stop()
+    await house.app.settle(0)
+    answer = await talk.answer()
+    assert (answer.status, answer.error["code"], house.cancelled) == (503, -32603, [True])
+
+
+async def test_a_cancellation_of_the_server_goes_through():
+    house = House()
+    talk = post(house.app, call_tool("wait"))
+    await house.until_started()
+    talk.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await talk.task
+    assert house.app.in_flight == 0
+
+
+# --- lifespan ---
+
+
+async def test_its_life_is_begun_and_ended():
+    house, inbox, sent = House(), asyncio.Queue(), []
+
+    async def send(event):
+        sent.append(event["type"])
+
+    life = asyncio.ensure_future(house.app({"type": "lifespan"}, inbox.get, send))
+    inbox.put_nowait({"type": "lifespan.startup"})
+    await turns()
+    assert sent == ["lifespan.startup.complete"]
+    assert (await post(house.app, call_tool("hi")).answer()).status == 200
+    inbox.put_nowait({"type": "lifespan.shutdown"})
+    await life
+    assert sent[1:] == ["lifespan.shutdown.complete"]
+    assert (await post(house.app, call_tool("hi")).answer()).status == 503
+
+
+async def test_a_second_life_serves_again():
+    house, inbox = House(), asyncio.Queue()
+
+    async def send(event): ...
+
+    for _ in range(2):
+        life = asyncio.ensure_future(house.app({"type": "lifespan"}, inbox.get, send))
+        inbox.put_nowait({"type": "lifespan.startup"})
+        await turns()
+        assert (await post(house.app, call_tool("hi")).answer()).status == 200
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        await life
+
+
+async def test_any_handler_can_be_served():
+    async def echo(exchange):
+        return {"method": exchange.method}
+
+    answer = await post(HttpApp(echo), message("example/x", meta=envelope())).answer()
+    assert answer.json["result"] == {"resultType": "complete", "method": "example/x"}
+    app = HttpApp(echo)
+    app.stop()  # nothing to stop listening to

@@ -1,0 +1,72 @@
+"""transport/main_loop.py: a loop that ends with its work."""
+
+import asyncio
+
+import pytest
+
+from interlock.transport.main_loop import run_main
+
+
+def test_it_runs_to_the_end_and_leaves_no_loop():
+    loops = []
+
+    async def main():
+        loops.append(asyncio.get_running_loop())
+
+    run_main(main())
+    assert loops[0].is_closed()
+
+
+def test_what_is_left_is_cancelled():
+    seen = []
+
+    async def rest():
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            seen.append("cancelled")
+
+    async def main():
+        main.task = asyncio.ensure_future(rest())
+        await asyncio.sleep(0)
+
+    run_main(main())
+    assert seen == ["cancelled"]
+
+
+def test_a_task_that_does_not_end_does_not_keep_it():
+    async def deaf():
+        while True:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                pass
+
+    async def main():
+        main.task = asyncio.ensure_future(deaf())
+        await asyncio.sleep(0)
+
+    run_main(main())
+    main.task._log_destroy_pending = False
+
+
+def test_an_error_of_the_work_is_raised():
+    async def main():
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        run_main(main())
+
+
+def test_the_loop_may_be_another():
+    made = []
+
+    def new_loop():
+        made.append(asyncio.new_event_loop())
+        return made[0]
+
+    async def main():
+        assert asyncio.get_running_loop() is made[0]
+
+    run_main(main(), new_loop)
+    assert made[0].is_closed()

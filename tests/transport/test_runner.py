@@ -1,0 +1,337 @@
+"""transport/runner.py: a real server on a real port, spoken to in bytes."""
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from interlock import Context, Server
+from interlock.transport import runner
+from interlock.transport.http_server import Timing
+from interlock.transport.runner import bind, check_binding, is_loopback, run_http
+from interlock.wire.errors import LocalError
+from support.asgi import call_tool, message
+from support.http_socket import connection, http, served
+
+LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
+
+
+class House:
+    def __init__(self, **options):
+        self.server = server = Server("s")
+        self.started, self.cancelled, self.go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @server.tool
+        async def hi() -> str:
+            return "hi"
+
+        @server.tool
+        async def wait(ctx: Context, steps: int = 0) -> str:
+            try:
+                for step in range(steps):
+                    await ctx.progress(step)
+                    await asyncio.sleep(0.06)  # the meter lets twenty in a second through
+                self.started.set()
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+            return "waited"
+
+        self.app = server.asgi(**options)
+
+
+# --- before it runs ---
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
+def test_a_loopback_address_needs_no_names(host):
+    assert is_loopback(host)
+    check_binding(host, ())
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "mcp.example.com", "127.evil.example"])
+def test_an_open_address_needs_names(host):
+    with pytest.raises(LocalError) as caught:
+        check_binding(host, ())
+    assert "allowed_hosts" in str(caught.value) and "127.0.0.1" in str(caught.value)
+    check_binding(host, ("mcp.example.com",))
+
+
+def test_an_open_address_is_refused_before_anything_listens():
+    with pytest.raises(LocalError):
+        run_http(Server("s").asgi(), host="0.0.0.0", port=0)
+
+
+def test_a_port_that_is_taken_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalError, match=str(port)):
+            bind("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["no such host", "999.1.1.1"])
+def test_an_address_that_is_none_is_said(host):
+    with pytest.raises(LocalError, match="cannot listen"):
+        bind(host, 0)
+
+
+# --- requests ---
+
+
+async def test_many_requests_on_one_connection():
+    async with served(House().app) as port, connection(port) as raw:
+        for number in range(50):
+            raw.write(http(call_tool("hi", id=number)))
+            answer = await raw.response()
+            assert (answer.status, answer.json["id"]) == (200, number)
+            assert answer.headers.keys() == {"content-type", "content-length"}
+
+
+async def test_pipelined_requests_are_answered_in_their_order():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"".join(http(call_tool("hi", id=number)) for number in range(20)))
+        assert [(await raw.response()).json["id"] for _ in range(20)] == list(range(20))
+
+
+async def test_header_names_in_any_case_and_white_space_around_values():
+    frame = call_tool("hi")
+    data = http(frame).replace(b"mcp-method: tools/call", b"MCP-METHOD:  tools/call \t ")
+    data = data.replace(b"mcp-name: hi", b"Mcp-Name:   hi   ").replace(b"host:", b"HOST:")
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(data)
+        assert (await raw.response()).status == 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "code"),
+    [
+        (b"mcp-method: tools/call", b"mcp-method: tools/call\r\nMcp-Method: tools/call", 400, -32020),
+        (b"mcp-name: hi", b"mcp-name: hi\r\nMCP-NAME: ho", 400, -32020),
+        (b"mcp-name: hi", b"mcp-name: HI", 400, -32020),
+        (b"mcp-name: hi\r\n", b"", 400, -32020),
+        (b"mcp-name: hi", b"mcp-name: =?base64?aGk=?=", 200, None),
+        (b"host: 127.0.0.1:8000", b"host: evil.example.com", 403, -32600),
+        (b"host: 127.0.0.1:8000", b"host: 127.0.0.1\r\norigin: http://evil.example.com", 403, -32600),
+        (b"content-type: application/json", b"content-type: text/plain", 415, -32600),
+        (b"accept: application/json, text/event-stream", b"accept: text/html", 406, -32600),
+        (b"POST /mcp", b"GET /mcp", 405, -32600),
+        (b"POST /mcp", b"DELETE /mcp", 405, -32600),
+        (b"tools/call", b"tools/fall", 404, -32601),
+        (b"2026-07-28", b"2099-01-01", 400, -32022),
+    ],
+)
+async def test_what_is_wrong_has_its_status(before, after, status, code):
+    data = http(call_tool("hi"))
+    assert before in data
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(data.replace(before, after))
+        answer = await raw.response()
+        assert answer.status == status
+        assert answer.json.get("error", {}).get("code") == code
+        raw.write(http(call_tool("hi", id="next")))
+        assert (await raw.response()).json["id"] == "next", "the connection goes on"
+
+
+async def test_another_path_is_no_endpoint():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(call_tool("hi"), target="/"))
+        answer = await raw.response()
+        assert (answer.status, answer.headers["content-type"]) == (404, "text/plain; charset=utf-8")
+
+
+async def test_a_body_over_the_limit_is_not_waited_for():
+    async with served(House(body_bytes=100).app) as port, connection(port) as raw:
+        raw.write(http(b"", {"content-length": "101"}))
+        assert (await raw.response()).status == 413
+
+
+async def test_a_body_of_unknown_length_is_bounded_too():
+    async with served(House(body_bytes=100).app) as port, connection(port) as raw:
+        raw.write(http(b"", {"content-length": None, "transfer-encoding": "chunked"}))
+        raw.write((b"40\r\n" + b" " * 64 + b"\r\n") * 3)
+        assert (await raw.response()).status == 413
+
+
+async def test_a_body_that_stays_away_is_dropped():
+    async with served(House(timing=Timing(body=0.1, watch=0.01)).app) as port, connection(port) as raw:
+        raw.write(http(b"", {"content-length": "10"}) + b"{")
+        answer = await raw.response()
+        assert (answer.status, answer.headers["connection"]) == (408, "close")
+        assert await raw.ended() == b""
+
+
+async def test_a_head_without_an_end_is_refused():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 100_000)
+        status, headers = await raw.head()
+        assert (status, headers["connection"]) == (431, "close")
+
+
+async def test_a_head_that_comes_in_pieces_is_read():
+    data = http(call_tool("hi"))
+    async with served(House().app) as port, connection(port) as raw:
+        for number in range(0, len(data), 40):
+            raw.write(data[number : number + 40])
+            await raw.writer.drain()
+            await asyncio.sleep(0)
+        assert (await raw.response()).status == 200
+
+
+@pytest.mark.parametrize(("data", "told"), [(b"", 408), (b"POST /mcp HTTP/1.1\r\nhost:", 408)])
+async def test_a_head_that_stays_away_is_given_up(monkeypatch, data, told):
+    monkeypatch.setattr(runner, "_HEAD_SECONDS", 0.1)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(data)
+        status, _ = await raw.head()
+        assert status == told
+        assert await raw.ended() == b""
+
+
+async def test_a_later_head_that_stays_away_is_given_up(monkeypatch):
+    monkeypatch.setattr(runner, "_HEAD_SECONDS", 0.1)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(call_tool("hi")))
+        assert (await raw.response()).status == 200
+        raw.write(b"POST")
+        assert (await raw.head())[0] == 408
+
+
+async def test_progress_comes_while_the_work_goes_on():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(call_tool("wait", {"steps": 3}, progressToken=7)))
+        status, headers = await raw.head()
+        assert (status, headers["content-type"]) == (200, "text/event-stream")
+        told = [await raw.event() for _ in range(3)]
+        assert [event["params"]["progress"] for event in told] == [0, 1, 2]
+        house.go.set()
+        assert (await raw.event())["result"]["content"][0]["text"] == "waited"
+        assert await raw.chunk() == b"", "the answer ends the stream"
+        raw.write(http(call_tool("hi")))
+        assert (await raw.response()).status == 200, "and not the connection"
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_a_client_that_goes_cancels_its_call(steps):
+    house = House()
+    async with served(house.app) as port:
+        async with connection(port) as raw:
+            raw.write(http(call_tool("wait", {"steps": steps}, progressToken=1)))
+            async with asyncio.timeout(20):
+                await house.started.wait()
+        async with asyncio.timeout(20):
+            await house.cancelled.wait()
+        async with connection(port) as raw:
+            raw.write(http(call_tool("hi")))
+            assert (await raw.response()).status == 200
+
+
+async def test_a_listener_hears_of_changes_and_of_the_end():
+    house = House()
+    async with connection_when_stopping(house) as raw:
+        raw.write(http(LISTEN))
+        await raw.head()
+        assert (await raw.event())["method"] == "notifications/subscriptions/acknowledged"
+        house.server.remove_tool("hi")
+        assert (await raw.event())["method"] == "notifications/tools/list_changed"
+    assert (await raw.event())["result"]["resultType"] == "complete"
+    assert await raw.chunk() == b""
+    await raw.close()
+
+
+class connection_when_stopping:
+    """A connection that outlives the body of the block: the server is told to stop at its end."""
+
+    def __init__(self, house, drain=5.0):
+        self.served = served(house.app, drain=drain)
+
+    async def __aenter__(self):
+        self.port = await self.served.__aenter__()
+        self.connection = connection(self.port)
+        self.raw = await self.connection.__aenter__()
+        return self.raw
+
+    async def __aexit__(self, *error):
+        self.stopping = asyncio.ensure_future(self.served.__aexit__(*error))
+        await self.stopping
+
+
+async def test_a_call_in_flight_is_answered_before_the_end():
+    house = House()
+    async with connection_when_stopping(house) as raw:
+        raw.write(http(call_tool("wait")))
+        async with asyncio.timeout(20):
+            await house.started.wait()
+        asyncio.get_running_loop().call_later(0.2, house.go.set)
+    assert (await raw.response()).json["result"]["content"][0]["text"] == "waited"
+    await raw.close()
+
+
+async def test_a_call_that_does_not_end_is_told_of_the_end():
+    house = House()
+    async with connection_when_stopping(house, drain=0.1) as raw:
+        raw.write(http(call_tool("wait", id="x")))
+        async with asyncio.timeout(20):
+            await house.started.wait()
+    answer = await raw.response()
+    assert (answer.status, answer.json["id"], house.cancelled.is_set()) == (503, "x", True)
+    await raw.close()
+
+
+# --- as a process ---
+
+PROGRAM = """
+import asyncio, sys
+from interlock import Server
+server = Server("s")
+
+@server.tool
+async def deaf() -> str:
+    print("started", file=sys.stderr, flush=True)
+    while True:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            pass
+
+server.run("http", port=0)
+"""
+
+
+def started(*words):
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    line = process.stderr.readline()
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
+    assert found, line + process.stderr.read()
+    return process, int(found[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_0(number):
+    process, _ = started("-c", PROGRAM)
+    try:
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_handler_that_never_ends_does_not_keep_the_process_and_a_second_signal_is_enough():
+    process, port = started("-c", PROGRAM)
+    try:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(http(call_tool("deaf")))
+            assert process.stderr.readline() == "started\n"
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
