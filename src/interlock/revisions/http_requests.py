@@ -61,7 +61,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def headers_for(method: str, params: Mapping[str, Any], version: str | None, more: Mapping[str, str]) -> dict[str, str]:
     """Every header of the POST but those of HTTP itself; `more` adds, and never replaces one of the protocol's."""
-    headers = {"User-Agent": f"interlock/{__version__}", **more}
+    headers = dict(more)
+    if not any(name.lower() == "user-agent" for name in more):
+        headers["User-Agent"] = f"interlock/{__version__}"
     headers["Content-Type"] = JSON
     headers["Accept"] = f"{JSON}, {EVENTS}"
     headers["Accept-Encoding"] = "identity"  # what is not packed cannot unpack into more than we are ready to hold

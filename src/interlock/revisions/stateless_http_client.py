@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, cast
 
 from ..wire.display import display
@@ -48,18 +49,22 @@ class StatelessHttpClient(StatelessClient):
         """Nothing for a tool that was never listed: its schema is not known (XHDR-027)."""
         if method != "tools/call":
             return {}
-        arguments = params.get("arguments")
-        known = self._params.get(params.get("name", ""), ())
-        return headers_of(known, cast("Mapping[str, Any]", arguments)) if isinstance(arguments, Mapping) else {}
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str) or not isinstance(arguments, Mapping):
+            return {}
+        return headers_of(self._params.get(name, ()), cast("Mapping[str, Any]", arguments))
 
     async def carry(self, exchange: Exchange, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Result:
         if exchange.method == "tools/list":
             return self._usable(await super().carry(exchange, params, meta))
+        began, given = monotonic(), exchange.patience or Patience()
         try:
             return await super().carry(exchange, params, meta)
         except HeaderMismatch:
+            exchange.patience = _rest_of(given, began)
             if exchange.method != "tools/call" or not await self._learned(exchange, params, meta):
                 raise
+        exchange.patience = _rest_of(given, began)
         return await super().carry(exchange, params, meta)  # once, with the headers of the new list (XHDR-025)
 
     def _usable(self, result: Result) -> Result:
@@ -95,7 +100,7 @@ class StatelessHttpClient(StatelessClient):
         """Read the list again, up to the tool; True when the call now has other headers than those refused."""
         before = self.headers_of("tools/call", params)
         try:
-            await self._list_until(params.get("name"), exchange.patience or Patience(), meta)
+            await self._list_until(params.get("name"), cast(Patience, exchange.patience), meta)
         except InterlockError as error:
             log.debug("= the list of tools could not be read again: %.200r", str(error))
             return False
@@ -111,6 +116,13 @@ class StatelessHttpClient(StatelessClient):
             if not isinstance(further, str) or _names(result, name):
                 return
             cursor = {"cursor": further}
+
+
+def _rest_of(patience: Patience, began: float) -> Patience:
+    """The total deadline stands for everything that one call leads to."""
+    if patience.total is None:
+        return patience
+    return Patience(idle=patience.idle, total=max(patience.total - (monotonic() - began), 0.001))
 
 
 def _names(result: Result, name: Any) -> bool:
