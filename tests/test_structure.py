@@ -385,8 +385,8 @@ MEMBERS = {
     "resource_changed run stop_listening tool use",
 }
 PARAMETERS = {
-    "Client": "target revision name version title elicit sample roots experimental extensions on_notification timeout "
-    "connect_timeout probe_timeout keepalive limits verdicts",
+    "Client": "target headers revision name version title elicit sample roots experimental extensions on_notification "
+    "timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
