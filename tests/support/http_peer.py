@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -100,8 +101,8 @@ Script = Callable[[Request, Stream], Any]
 class HttpPeer:
     """Every request is kept in `requests` and handed to `script`, which answers with bytes or writes them itself."""
 
-    def __init__(self, script: Script, *, read: bool = True) -> None:
-        self.script, self.read = script, read
+    def __init__(self, script: Script, *, read: bool = True, tls: ssl.SSLContext | None = None) -> None:
+        self.script, self.read, self.tls = script, read, tls
         self.requests: list[Request] = []
         self.connections = 0
         self.failures: list[BaseException] = []
@@ -111,7 +112,7 @@ class HttpPeer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/mcp"
 
     @property
     def methods(self) -> list[str]:
@@ -128,7 +129,7 @@ class HttpPeer:
 
     async def start(self) -> None:
         """Listen; after `stop` on the same port again."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

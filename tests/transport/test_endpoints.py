@@ -118,6 +118,10 @@ def test_one_name_once_and_not_without_end():
         endpoint_of("http://x/", {"X-Key": "a" * 70_000})
 
 
+def test_an_endpoint_can_be_printed_without_its_secrets():
+    assert "secret" not in repr(endpoint_of("http://x/mcp?key=secret", {"X-Key": "secret"}))
+
+
 # --- redirects ---
 
 

@@ -1,12 +1,18 @@
 """transport/http_client.py: one POST per call against a real socket that is scripted byte by byte."""
 
 import asyncio
+import datetime
 import gc
+import ipaddress
 import json
 import socket
+import ssl
 import warnings
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.transport import http_client
 from interlock.transport.endpoints import endpoint_of
@@ -232,6 +238,7 @@ async def test_what_belongs_to_no_call_is_news_for_the_client():
             request,
             notice("notifications/message", level="info", data=1),
             notice("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: request.id}),
+            notice("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: 99}),
             notice("notifications/progress", progressToken=request.id, progress=1),
         )
 
@@ -370,13 +377,44 @@ async def test_a_server_that_comes_back_is_found_again():
         await call(link)
 
 
-async def test_tls_is_verified(tmp_path):
-    """A server with a certificate nobody vouches for."""
-    link = HttpLink(endpoint_of("https://127.0.0.1:1/mcp"))
-    session = link._opened()
-    assert session.connector._ssl is True  # the library's word for: verify with the system's trust
-    assert session.trust_env is False
-    await link.close()
+def self_signed(folder):
+    """A context with a certificate for 127.0.0.1 that nobody vouches for, and the path of that certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    day = datetime.timedelta(days=1)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = builder.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    encoding = serialization.Encoding.PEM
+    certificate, private = folder / "certificate.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(encoding))
+    plain = serialization.NoEncryption()
+    private.write_bytes(key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, private)
+    return context, certificate
+
+
+async def test_a_certificate_nobody_vouches_for_is_refused_before_anything_is_sent(tmp_path):
+    context, _ = self_signed(tmp_path)
+    async with HttpPeer(bodies(lambda r: result(r, {})), tls=context) as peer:
+        link = HttpLink(endpoint_of(peer.url))
+        with pytest.raises(ConnectionLost, match="no trusted connection") as lost:
+            await call(link)
+        assert lost.value.sent is False
+        await link.close()
+    assert peer.requests == []
+
+
+async def test_a_certificate_the_system_trusts_is_enough(tmp_path, monkeypatch):
+    context, certificate = self_signed(tmp_path)
+    trusting = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)  # stands for the system's store
+    async with HttpPeer(bodies(lambda r: result(r, {"n": 1})), tls=context) as peer:
+        link = HttpLink(endpoint_of(peer.url))
+        assert (await call(link))["n"] == 1
+        await link.close()
 
 
 async def test_a_plain_server_behind_https_is_no_trusted_connection():
@@ -625,9 +663,12 @@ def test_a_link_whose_loop_is_gone_can_be_given_up():
             return link
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # of the loop's own transports
+        warnings.simplefilter("ignore", ResourceWarning)  # of the loop, about transports that went with it
         link = asyncio.run(used())
+        held = list(link._sockets)
         link.abandon()
+        link.abandon()
+        assert held and all(each.fileno() < 0 for each in held)
         assert isinstance(link.end, ConnectionClosed)
-        del link
+        del link, held
         gc.collect()

@@ -30,6 +30,10 @@ class Endpoint(msgspec.Struct, frozen=True):
     origin: str
     headers: dict[str, str] = {}
 
+    def __repr__(self) -> str:
+        """Headers and queries hold secrets; what is printed into a log must not."""
+        return f"Endpoint({self.origin!r})"
+
     def redirected(self, location: str) -> str | None:
         """The URL a redirect names when it stays within the origin, else None."""
         try:

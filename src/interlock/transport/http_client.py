@@ -191,8 +191,10 @@ class HttpLink:
                 self._calls.progressed(call.id, frame)
             return
         params = params_of(frame)
-        if meta_of(params).get(SUBSCRIPTION_ID) == call.id:
-            self._calls.told(call.id, frame)
+        subscription = meta_of(params).get(SUBSCRIPTION_ID)
+        if subscription is not None:
+            if subscription == call.id:
+                self._calls.told(call.id, frame)
             return
         call.hear(frame)
         if self._on_notice is not None:
@@ -278,6 +280,7 @@ class HttpLink:
         if isinstance(error, aiohttp.ClientConnectorError):
             return _lost(f"{method}: could not connect to {where}: {told}; is the server running?", False)
         if isinstance(error, aiohttp.ClientResponseError):
+            told = display(error.message, 200)  # its whole text would show the query of the URL
             return RemoteError(f"{method}: {where} does not speak proper HTTP: {told}")
         if self._end is not None:
             return self._end.for_call(method, True if begun else None)
@@ -315,8 +318,12 @@ class HttpLink:
             await asyncio.sleep(0)
 
     def abandon(self) -> None:
-        """Its loop is closed, and with it every socket that could still be read: only say so."""
+        """Its loop is closed: what can be let go without one is let go."""
         self._end = self._end or ConnectionClosed("the event loop was closed")
+        if self._session is not None:
+            self._session.detach()
+        for each in self._sockets:
+            each.close()
 
 
 def _as_it_is(url: str) -> Any:
