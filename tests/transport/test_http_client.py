@@ -29,6 +29,7 @@ from interlock.wire.errors import (
     NotOpen,
     RemoteError,
 )
+from interlock.wire.frames import encode, read_frame
 from interlock.wire.limits import Limits
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
@@ -109,6 +110,8 @@ async def test_a_socket_is_used_again_after_an_answer_of_either_form():
 async def test_the_environment_names_no_proxy(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     async with linked(bodies(lambda r: result(r, {}))) as (link, _peer):
         await call(link)
 
@@ -331,7 +334,7 @@ async def test_nobody_there_is_lost_and_provably_nothing_was_sent():
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
     link = HttpLink(endpoint_of(f"http://127.0.0.1:{port}/mcp"))
-    with pytest.raises(ConnectionLost, match="could not connect") as lost:
+    with pytest.raises(ConnectionLost, match="connection refused") as lost:
         await call(link)
     assert lost.value.sent is False
     await link.close()
@@ -543,27 +546,27 @@ async def test_a_large_request_arrives_whole():
 
 
 async def test_only_progress_that_increases_extends_the_idle_deadline():
-    """On a clock of its own: nothing here waits for real time."""
     link = HttpLink(endpoint_of("http://127.0.0.1:1/mcp"))
-    made = link._calls.add("x", Patience(idle=10, total=100), None, True)
-    until = made.idle_until
-    link._loop.call_soon(lambda: None)
-    await asyncio.sleep(0.01)
-    frame = read(notice("notifications/progress", progressToken=made.id, progress=1))
-    link._notified(made, frame)
-    assert made.idle_until > until
-    until = made.idle_until
-    await asyncio.sleep(0.01)
-    link._notified(made, frame)
-    link._notified(made, read(notice("notifications/message", level="info")))
-    assert made.idle_until == until
-    link._calls.remove(made)
+    waiting = link._calls.add("x", Patience(idle=10, total=100), None, True)
+
+    def extended_by(method, **params):
+        waiting.idle_until = 0.0
+        link._notified(waiting, read(notice(method, **params)))
+        return waiting.idle_until > 0
+
+    progress = "notifications/progress"
+    assert extended_by(progress, progressToken=waiting.id, progress=1)
+    assert not extended_by(progress, progressToken=waiting.id, progress=1)
+    assert not extended_by(progress, progressToken=99, progress=2)
+    assert extended_by(progress, progressToken=waiting.id, progress=2)
+    assert not extended_by("notifications/message", level="info")
+    assert extended_by("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: waiting.id})
+    assert not extended_by("notifications/tools/list_changed", _meta={SUBSCRIPTION_ID: 99})
+    link._calls.remove(waiting)
     await link.close()
 
 
 def read(message):
-    from interlock.wire.frames import encode, read_frame
-
     return read_frame(encode(message))
 
 
@@ -648,6 +651,38 @@ async def test_close_fails_what_waits_and_is_idempotent():
         with pytest.raises(NotOpen):
             await link.tell("x", None)
         await link.close()
+
+
+async def test_close_ends_a_notification_on_its_way():
+    async def script(request, stream):
+        await stream.gone()
+
+    async with linked(script) as (link, peer):
+        waiting = asyncio.ensure_future(link.tell("notifications/x", None))
+        while not peer.requests:
+            await asyncio.sleep(0.005)
+        await link.close()
+        with pytest.raises(ConnectionClosed):
+            await waiting
+
+
+async def test_many_calls_given_up_at_any_moment_leave_nothing_behind():
+    async def script(request, stream):
+        await stream.write(chunked() + chunk(event(notice("notifications/message"))))
+        await asyncio.sleep(0)
+        await stream.write(chunk(event(final(request))) + b"0\r\n\r\n")
+
+    async with linked(script) as (link, _peer):
+        calls = [asyncio.ensure_future(call(link)) for _ in range(60)]
+        for turn, each in enumerate(calls):
+            for _ in range(turn % 7):
+                await asyncio.sleep(0)
+            if turn % 2:
+                each.cancel()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(each == {} for each in found[::2])
+        assert await call(link) == {}
+        assert not link._calls.waiting
 
 
 async def test_a_link_that_was_never_used_closes_without_a_word():

@@ -9,7 +9,9 @@ on every other carrier (`calls.py`). Ending that task closes the response stream
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
+import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -278,7 +280,7 @@ class HttpLink:
         if isinstance(error, aiohttp.ClientSSLError):
             return _lost(f"{method}: no trusted connection to {where}: {told}", False)
         if isinstance(error, aiohttp.ClientConnectorError):
-            return _lost(f"{method}: could not connect to {where}: {told}; is the server running?", False)
+            return _lost(f"{method}: could not connect to {where}: {_reason(error.os_error)}", False)
         if isinstance(error, aiohttp.ClientResponseError):
             told = display(error.message, 200)  # its whole text would show the query of the URL
             return RemoteError(f"{method}: {where} does not speak proper HTTP: {told}")
@@ -353,6 +355,14 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
                 pass
     except Exception:
         pass  # the answer is here already; the socket is closed
+
+
+def _reason(error: OSError) -> str:
+    """Why there is no connection: in the system's words, or the resolver's, whose numbers are negative."""
+    if error.errno == errno.ECONNREFUSED:
+        return "connection refused; is the server running?"
+    known = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+    return display(known or str(error), 200)
 
 
 def _lost(message: str, sent: bool | None) -> ConnectionLost:
