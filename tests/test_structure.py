@@ -393,10 +393,10 @@ MEMBERS = {
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "capabilities completion method notification prompt remove_prompt remove_resource remove_tool resource "
-    "resource_changed run stop_listening tool use",
+    "resource_changed run stop_listening tool use asgi param_headers",
 }
 PARAMETERS = {
-    "Client": "target revision name version title elicit elicit_url sample roots experimental extensions "
+    "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
     "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds",

@@ -36,6 +36,7 @@ from .calling import caller_of
 from .changes import Changes
 from .completions import Completions
 from .context import Context
+from .declared import declared
 from .pages import Catalogue
 from .prompts import RegisteredPrompt
 from .resources import RegisteredResource
@@ -99,7 +100,12 @@ class Server:
         self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
         self._completions = Completions(self._threads)
         self._speaks = False  # does any handler take a Context, and so may log?
-        self._handlers: dict[str, Handler] = {
+        self._handlers = self._answers()
+        self._handler: Handler = self._dispatch
+        self._filtered = False
+
+    def _answers(self) -> dict[str, Handler]:
+        return {
             "tools/call": self._call_tool,
             "server/discover": self._discover,
             "tools/list": self._list_tools,
@@ -111,8 +117,6 @@ class Server:
             "completion/complete": self._complete,
             "subscriptions/listen": self._listen,
         }
-        self._handler: Handler = self._dispatch
-        self._filtered = False
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
         rules = AskingRules(
@@ -325,23 +329,14 @@ class Server:
 
     def capabilities(self) -> ServerCapabilities:
         """What this server can do, derived from what is registered."""
-        listing = {"listChanged": True}
-        found: dict[str, Any] = {}
-        if self._tools.offered:
-            found["tools"] = listing
-        if self._offers_resources:
-            found["resources"] = {"subscribe": True, **listing}
-        if self._prompts.offered:
-            found["prompts"] = listing
-        if self._completions.offered:
-            found["completions"] = {}
-        if self._speaks:
-            found["logging"] = {}
-        if self._experimental:
-            found["experimental"] = self._experimental
-        if self._extensions:
-            found["extensions"] = self._extensions
-        return msgspec.convert(found, ServerCapabilities)
+        return declared(
+            {"experimental": self._experimental, "extensions": self._extensions},
+            tools=self._tools.offered,
+            resources=self._offers_resources,
+            prompts=self._prompts.offered,
+            completions=self._completions.offered,
+            logging=self._speaks,
+        )
 
     async def _discover(self, exchange: Exchange) -> Result:
         found: Result = {
