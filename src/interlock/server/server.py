@@ -124,10 +124,13 @@ class Server:
             clock=time.time,
             seconds=seconds,
             result_meta=self._identity,
-            parks=self._parks,
-            single_use=self._single_use,
+            parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
+            single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
         )
         return Asker(rules)
+
+    def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
+        return self._tools.get(params.name) if method == "tools/call" else None
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -316,14 +319,6 @@ class Server:
     def resource_changed(self, uri: str) -> None:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
         self._changes.resource_updated(uri)
-
-    def _parks(self, method: str, params: Any) -> bool:
-        tool = self._tools.get(params.name) if method == "tools/call" else None
-        return tool is not None and tool.park
-
-    def _single_use(self, method: str, params: Any) -> bool:
-        tool = self._tools.get(params.name) if method == "tools/call" else None
-        return tool is not None and tool.single_use
 
     # --- the answers ------------------------------------------------------------------------------
 
