@@ -107,6 +107,40 @@ async def test_a_socket_is_used_again_after_an_answer_of_either_form():
     assert peer.connections == 1
 
 
+async def test_a_stream_that_ends_soon_after_its_answer_frees_its_socket():
+    async def script(request, stream):
+        await stream.write(chunked() + chunk(event(final(request))))
+        await answered.wait()
+        await stream.write(b"0\r\n\r\n")
+
+    answered = asyncio.Event()
+    async with linked(script) as (link, peer):
+        for _ in range(2):
+            await call(link)
+            answered.set()
+            while link._readers:
+                await asyncio.sleep(0.005)
+            answered.clear()
+    assert peer.connections == 1
+
+
+async def test_a_stream_that_does_not_end_after_its_answer_holds_nobody_up(monkeypatch):
+    async def script(request, stream):
+        await stream.write(chunked() + chunk(event(final(request))))
+        await stream.gone()
+        stream.close()
+
+    async with linked(script) as (link, _peer):
+        monkeypatch.setattr(http_client, "_LINGER", 0.01)
+        await call(link)
+        while link._readers:
+            await asyncio.sleep(0.005)
+        monkeypatch.setattr(http_client, "_LINGER", 10_000.0)
+        await call(link)
+        await link.close()
+        assert not link._readers
+
+
 async def test_the_environment_names_no_proxy(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -117,12 +151,14 @@ async def test_the_environment_names_no_proxy(monkeypatch):
 
 
 async def test_no_cookie_is_kept():
-    async with linked(bodies(lambda r: answer(r, {"result": {}}).replace(b"\r\n", b"\r\nSet-Cookie: a=b\r\n", 1))) as (
-        link,
-        peer,
-    ):
+    def script(request, stream):
+        return answer(request, {"result": {}}).replace(b"\r\n", b"\r\nSet-Cookie: a=b; Path=/\r\n", 1)
+
+    async with HttpPeer(script) as peer:
+        link = HttpLink(endpoint_of(peer.url.replace("127.0.0.1", "localhost")))  # addresses have no cookies anyway
         await call(link)
         await call(link)
+        await link.close()
     assert [request.header("cookie") for request in peer.requests] == [None, None]
 
 
