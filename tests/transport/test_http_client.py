@@ -90,6 +90,17 @@ async def test_a_call_is_one_post_with_its_headers():
     assert request.params["_meta"]["progressToken"] == request.id
 
 
+@pytest.mark.parametrize(
+    ("path", "sent"), [("", "/"), ("/a%2fb/%C3%A9?x=%20y&z=a+b", "/a%2fb/%C3%A9?x=%20y&z=a+b"), ("?q", "/?q")]
+)
+async def test_the_url_is_used_as_it_was_given(path, sent):
+    async with HttpPeer(bodies(lambda r: result(r, {}))) as peer:
+        link = HttpLink(endpoint_of(peer.url.removesuffix("/mcp") + path))
+        await call(link)
+        await link.close()
+    assert peer.requests[0].path == sent
+
+
 async def test_ids_are_unique_and_calls_run_side_by_side():
     async with linked(bodies(lambda r: result(r, {"id": r.id}))) as (link, _peer):
         found = await asyncio.gather(*(call(link) for _ in range(20)))
@@ -497,6 +508,20 @@ async def test_a_redirect_within_the_origin_is_followed_with_the_same_post():
     assert [request.path for request in peer.requests] == ["/mcp", "/mcp/"]
     assert peer.requests[0].body == peer.requests[1].body
     assert peer.requests[1].header("x-key") == "k"
+
+
+async def test_a_server_that_redirects_and_leaves_has_read_the_request():
+    async def script(request, stream):
+        await stream.write(http(307, b"", "Location: /other", "Connection: close"))
+        stopping.append(asyncio.ensure_future(peer.stop()))
+
+    stopping = []
+    async with linked(script) as (link, peer):
+        with pytest.raises(ConnectionLost) as lost:
+            await call(link)
+        assert lost.value.sent is True
+        await asyncio.gather(*stopping)
+        await peer.start()
 
 
 @pytest.mark.parametrize(
