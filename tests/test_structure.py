@@ -34,6 +34,8 @@ HEAVY = {
     "click",
     "rich",
     "uvicorn",
+    "httptools",
+    "uvloop",
     "starlette",
 }
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 450, 60
@@ -381,8 +383,8 @@ MEMBERS = {
     "Exchange": "ask live meta method notify params patience peer raw silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
-    "Server": "capabilities method notification prompt remove_prompt remove_resource remove_tool resource "
-    "resource_changed run stop_listening tool use",
+    "Server": "asgi capabilities method notification param_headers prompt remove_prompt remove_resource remove_tool "
+    "resource resource_changed run stop_listening tool use",
 }
 PARAMETERS = {
     "Client": "target revision name version title elicit sample roots experimental extensions on_notification timeout "

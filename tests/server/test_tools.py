@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import logging
+from typing import Annotated
 
 import msgspec
 import pytest
 from msgspec import UNSET
 
+from interlock.revisions.param_headers import ParamHeader
 from interlock.server.context import Context
 from interlock.server.threads import Threads
 from interlock.server.tools import RegisteredTool, result_of_value
@@ -224,3 +226,19 @@ def test_a_list_of_records_is_text_alone():
     result = result_of_value([{"a": 1}])
     assert "structuredContent" not in result
     assert json.loads(result["content"][0]["text"]) == [{"a": 1}]
+
+
+# --- parameters in headers ---
+
+
+def test_marked_parameters_are_read_once():
+    async def f(a: Annotated[int, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})], b: str) -> None: ...
+
+    assert tool(f).param_headers == (ParamHeader("A", "integer", ("a",)),)
+
+
+def test_a_mark_that_breaks_a_rule_is_the_authors_mistake():
+    async def f(a: Annotated[float, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})]) -> None: ...
+
+    with pytest.raises(LocalError, match="f: x-mcp-header: a must be"):
+        tool(f)
