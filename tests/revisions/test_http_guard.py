@@ -72,6 +72,12 @@ def test_an_address_is_no_name(host):
         Guard([host], body_bytes=1)
 
 
+@pytest.mark.parametrize("options", [{"hosts": "a.example"}, {"origins": "https://a.example"}])
+def test_one_name_is_no_list(options):
+    with pytest.raises(LocalError):
+        Guard(**options, body_bytes=1)
+
+
 @pytest.mark.parametrize(
     "origin", [None, "http://localhost:3000", "https://127.0.0.1", "http://[::1]:9", "HTTP://LOCALHOST"]
 )

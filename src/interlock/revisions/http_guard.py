@@ -32,8 +32,10 @@ class Guard:
     """The rules of one endpoint. `hosts` come beside the loopback names; "*" lets everybody in."""
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, body_bytes: int) -> None:
-        names = [*LOOPBACK, *map(_without_scheme, hosts)]
-        self._hosts = frozenset(name.lower().encode() for name in names)
+        if isinstance(hosts, str) or isinstance(origins, str):
+            raise LocalError("allowed_hosts and allowed_origins are lists of names, not one name")
+        self.named = tuple(map(_without_scheme, hosts))
+        self._hosts = frozenset(name.lower().encode() for name in (*LOOPBACK, *self.named))
         self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
         self._body_bytes = body_bytes
 

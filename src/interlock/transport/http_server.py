@@ -75,9 +75,8 @@ class HttpApp:
         if not path.startswith("/"):
             raise LocalError(f"the path {path!r} must begin with a slash")
         self.path = path
-        self.allowed_hosts = tuple(allowed_hosts)
         self._handler = handler
-        self._guard = Guard(self.allowed_hosts, allowed_origins, body_bytes=body_bytes)
+        self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
         self._body_bytes = body_bytes
         self._timing = timing
@@ -113,6 +112,11 @@ class HttpApp:
                 self.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """The names this server was said to go by, beside the loopback ones."""
+        return self._guard.named
 
     def allow_host(self, host: str) -> None:
         """One more name this server goes by: the address it is bound to."""
