@@ -69,6 +69,10 @@ class House:
 # --- whatever comes ---
 
 VALUES = st.text(st.characters(max_codepoint=255), max_size=30)
+NAMES = [
+    *("host", "origin", "accept", "content-type", "content-length", "content-encoding", "authorization"),
+    *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-x", "mcp-session-id"),
+]
 HEADERS = st.dictionaries(
     st.sampled_from(
         [
