@@ -186,6 +186,12 @@ async def test_headers_decide_before_the_body_is_read(changes, status):
     assert "mcp-session-id" not in answer.headers
 
 
+@pytest.mark.parametrize("method", ["GET", "OPTIONS", "POST"])
+async def test_who_may_not_ask_is_told_so_whatever_he_asks(method):
+    answer = await post(House().app, call_tool("hi"), {"origin": "http://evil.example.com"}, method=method).answer()
+    assert answer.status == 403
+
+
 async def test_names_and_origins_can_be_allowed():
     app = House(allowed_hosts=["mcp.example"], allowed_origins=["https://app.example"]).app
     said = {"host": "mcp.example", "origin": "https://app.example"}

@@ -181,9 +181,10 @@ class HttpApp:
         if not self._is_here(scope):
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
-        if scope["method"] != "POST":
+        refusal = self._guard.foreign(headers)
+        if refusal is None and scope["method"] != "POST":
             return _ONLY_POST
-        refusal = self._guard.refusal(headers)
+        refusal = refusal or self._guard.unreadable(headers)
         if refusal is None and self._stopping:
             return _STOPPING
         if refusal is None and len(self._calls) - self._listening >= self._limits.in_flight:
