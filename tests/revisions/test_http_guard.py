@@ -14,7 +14,8 @@ GOOD = {"host": "127.0.0.1:8000", "content-type": "application/json"}
 def status(guard=None, **changes):
     said = {**GOOD, **{name.replace("_", "-"): value for name, value in changes.items()}}
     lines = [(name.encode(), value.encode("latin-1")) for name, value in said.items() if value is not None]
-    refusal = (guard or Guard(body_bytes=100)).refusal(Headers(lines))
+    guard, headers = guard or Guard(body_bytes=100), Headers(lines)
+    refusal = guard.foreign(headers) or guard.unreadable(headers)
     return refusal and refusal.status
 
 
@@ -72,6 +73,12 @@ def test_an_address_is_no_name(host):
         Guard([host], body_bytes=1)
 
 
+@pytest.mark.parametrize("options", [{"hosts": "a.example"}, {"origins": "https://a.example"}])
+def test_one_name_is_no_list(options):
+    with pytest.raises(LocalError):
+        Guard(**options, body_bytes=1)
+
+
 @pytest.mark.parametrize(
     "origin", [None, "http://localhost:3000", "https://127.0.0.1", "http://[::1]:9", "HTTP://LOCALHOST"]
 )
@@ -111,7 +118,7 @@ def test_a_star_lets_everybody_in_and_no_page_by_itself():
 
 
 def test_a_refusal_says_which_option_helps():
-    refusal = Guard(body_bytes=1).refusal(Headers([(b"host", b"evil")]))
+    refusal = Guard(body_bytes=1).foreign(Headers([(b"host", b"evil")]))
     told = json.loads(refusal.body)
     assert "id" not in told and "allowed_hosts" in told["error"]["message"]
 
@@ -121,7 +128,7 @@ def test_what_decides_is_said_once(name):
     lines = [(key.encode(), value.encode()) for key, value in GOOD.items()]
     values = {b"host": b"localhost", b"content-type": b"application/json", b"content-length": b"1"}
     value = values.get(name, b"http://localhost")
-    refusal = Guard(body_bytes=100).refusal(Headers([*lines, (name, value), (name, value)]))
+    refusal = Guard(body_bytes=100).foreign(Headers([*lines, (name, value), (name, value)]))
     assert refusal.status == 400
 
 

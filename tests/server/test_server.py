@@ -4,11 +4,13 @@ import asyncio
 import json
 import subprocess
 import sys
+from typing import Annotated
 
 import msgspec
 import pytest
 from msgspec import UNSET
 
+from interlock.revisions.param_headers import ParamHeader
 from interlock.revisions.table import REVISIONS
 from interlock.server.context import Context
 from interlock.server.server import Server
@@ -18,6 +20,7 @@ from interlock.wire.frames import encode
 from interlock.wire.meta import SERVER_INFO
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
 from interlock.wire.types.common import Icon
+from support.asgi import message, post
 from support.doubles import Spoken, turns
 
 
@@ -432,6 +435,42 @@ def test_run_serves_the_standard_streams():
         check=True,
     )
     assert json.loads(done.stdout)["result"]["content"] == [{"type": "text", "text": "hi"}]
+
+
+@pytest.mark.parametrize(
+    ("carrier", "options"), [("pigeon", {}), ("stdio", {"path": "/x"}), ("stdio", {"allowed_hosts": ["a"]})]
+)
+def test_run_refuses_what_its_carrier_does_not_know(carrier, options):
+    with pytest.raises(LocalError) as caught:
+        full().run(carrier, **options)
+    assert repr(carrier) in str(caught.value) or next(iter(options)) in str(caught.value)
+
+
+def test_run_over_http_hands_its_options_on(monkeypatch):
+    ran = []
+    monkeypatch.setattr("interlock.server.server.run_http", lambda app, **where: ran.append((app, where)))
+    full().run("http", host="127.0.0.2", port=7, path="/x", allowed_hosts=["a.example"])
+    [(app, where)] = ran
+    assert where == {"host": "127.0.0.2", "port": 7}
+    assert (app.path, app.allowed_hosts) == ("/x", ("a.example",))
+
+
+async def test_an_asgi_application_serves_it():
+    answer = await post(full().asgi(path="/x"), message("tools/list"), path="/x").answer()
+    assert "result" in answer.json
+
+
+def test_it_says_which_parameters_stand_in_headers():
+    server = Server("s")
+
+    @server.tool
+    async def place(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+        return region
+
+    assert server.param_headers("place") == (ParamHeader("Region", "string", ("region",)),)
+    assert server.param_headers("nope") == ()
+    server.remove_tool("place")
+    assert server.param_headers("place") == ()
 
 
 def test_a_definition_never_writes_by_itself():

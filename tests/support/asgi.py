@@ -53,7 +53,7 @@ def headers_of(frame: Any, changes: Mapping[str, str | None] | None = None) -> l
         if isinstance(name, str):
             said["mcp-name"] = name
     said |= changes or {}
-    return [(name.encode(), value.encode("latin-1")) for name, value in said.items() if value is not None]
+    return [(name.encode(), value.encode("latin-1", "replace")) for name, value in said.items() if value is not None]
 
 
 class Talk:

@@ -382,6 +382,40 @@ async def test_a_receive_that_fails_is_a_client_that_is_gone():
 
 
 @virtual_time
+async def test_a_send_that_fails_is_a_client_that_is_gone():
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    seen = []
+
+    async def fail(message):
+        raise ConnectionResetError
+
+    async def work():
+        call._send = fail
+        try:
+            await call.tell("notifications/x", {})
+            await asyncio.sleep(1000)
+        finally:
+            seen.append("stopped")
+
+    await ended(call, call.run((work(), None)))
+    assert (call.end, seen) == (End.GONE, ["stopped"])
+
+
+async def test_an_answer_that_cannot_be_sent_any_more_harms_nobody():
+    call = Wire().call()
+
+    async def fail(message):
+        raise ConnectionResetError
+
+    call._send = fail
+    await ended(call, call.answer(OK))
+    await turns()
+    assert call.end is None
+
+
+@virtual_time
 async def test_a_cancellation_of_somebody_else_is_his():
     call = Wire().call()
     task = asyncio.ensure_future(ended(call, call.run((asyncio.sleep(1000), None))))

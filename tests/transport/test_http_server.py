@@ -4,6 +4,8 @@ import asyncio
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock import Context, Server
 from interlock.revisions.http_rules import HttpRefusal
@@ -13,6 +15,7 @@ from interlock.wire.exchange import ANONYMOUS, Principal
 from interlock.wire.limits import Limits
 from support.asgi import begin, call_tool, envelope, headers_of, message, post
 from support.doubles import turns
+from support.properties import JSON, TEXT, many
 from support.virtual_time import virtual_time
 
 LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
@@ -61,6 +64,65 @@ class House:
     async def until_started(self, count=1):
         while len(self.started) < count:
             await asyncio.sleep(0.001)
+
+
+# --- whatever comes ---
+
+VALUES = st.text(st.characters(max_codepoint=255), max_size=30)
+NAMES = [
+    *("host", "origin", "accept", "content-type", "content-length", "content-encoding", "authorization"),
+    *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-x", "mcp-session-id"),
+]
+HEADERS = st.dictionaries(
+    st.sampled_from(
+        [
+            "host",
+            "origin",
+            "accept",
+            "content-type",
+            "content-length",
+            "content-encoding",
+            "authorization",
+            "mcp-session-id",
+            "mcp-protocol-version",
+            "mcp-method",
+            "mcp-name",
+            "mcp-param-x",
+        ]
+    ),
+    VALUES | st.sampled_from(["localhost", "application/json", "*/*", "2026-07-28", "2025-11-25", "tools/call", "hi"]),
+    max_size=4,
+)
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0")},
+    optional={
+        "id": JSON,
+        "method": TEXT
+        | st.sampled_from(["tools/call", "tools/list", "initialize", "notifications/x", "server/discover"]),
+        "params": JSON
+        | st.fixed_dictionaries({"name": JSON, "_meta": JSON | st.just(envelope())})
+        | st.fixed_dictionaries({"name": st.sampled_from(["hi", "broken"]), "_meta": st.just(envelope())}),
+        "result": JSON,
+    },
+)
+BODIES = st.binary(max_size=50) | (MESSAGES | JSON).map(lambda value: json.dumps(value).encode())
+
+
+@many(300)
+@given(frame=MESSAGES, body=st.none() | BODIES, changes=HEADERS, repeated=st.booleans(), parts=st.integers(1, 4))
+def test_whatever_comes_gets_one_whole_answer(frame, body, changes, repeated, parts):
+    async def talk():
+        lines = headers_of(frame, changes)
+        data = json.dumps(frame).encode() if body is None else body
+        size = len(data) // parts + 1
+        pieces = [data[at : at + size] for at in range(0, len(data) + 1, size)]
+        answer = await begin(House().app, pieces, headers=lines + lines[-1:] * repeated).answer()
+        assert [event["type"] for event in answer.sent] == ["http.response.start", "http.response.body"]
+        assert answer.status in (200, 202, 400, 403, 404, 406, 413, 415)
+        assert answer.headers["content-length"] == str(len(answer.body))
+        assert b"Traceback" not in answer.body and b"secret" not in answer.body
+
+    asyncio.run(talk())
 
 
 # --- where and how ---
@@ -122,6 +184,12 @@ async def test_headers_decide_before_the_body_is_read(changes, status):
     assert answer.status == status
     assert talk.received == (1 if status == 200 else 0)
     assert "mcp-session-id" not in answer.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "OPTIONS", "POST"])
+async def test_who_may_not_ask_is_told_so_whatever_he_asks(method):
+    answer = await post(House().app, call_tool("hi"), {"origin": "http://evil.example.com"}, method=method).answer()
+    assert answer.status == 403
 
 
 async def test_names_and_origins_can_be_allowed():
@@ -324,6 +392,18 @@ async def test_progress_makes_it_a_stream():
     assert answer.headers["x-accel-buffering"] == "no"
     assert [event.get("method", "answer") for event in answer.events] == ["notifications/progress", "answer"]
     assert answer.events[0]["params"]["progressToken"] == "p"
+
+
+async def test_a_handler_in_a_thread_streams_too():
+    house = House()
+
+    @house.server.tool
+    def slow(ctx: Context) -> str:
+        ctx.progress(1, 2)
+        return "slow"
+
+    answer = await post(house.app, call_tool("slow", progressToken=1)).answer()
+    assert [event.get("method", "answer") for event in answer.events] == ["notifications/progress", "answer"]
 
 
 async def test_progress_that_nobody_can_read_is_left_out():

@@ -32,21 +32,20 @@ class Guard:
     """The rules of one endpoint. `hosts` come beside the loopback names; "*" lets everybody in."""
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, body_bytes: int) -> None:
-        names = [*LOOPBACK, *map(_without_scheme, hosts)]
-        self._hosts = frozenset(name.lower().encode() for name in names)
+        if isinstance(hosts, str) or isinstance(origins, str):
+            raise LocalError("allowed_hosts and allowed_origins are lists of names, not one name")
+        self.named = tuple(map(_without_scheme, hosts))
+        self._hosts = frozenset(name.lower().encode() for name in (*LOOPBACK, *self.named))
         self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
         self._body_bytes = body_bytes
 
     def allow(self, host: str) -> None:
         self._hosts |= {host.lower().encode()}
 
-    def refusal(self, headers: Headers) -> HttpRefusal | None:
-        """Why this request is not even read, or None."""
+    def foreign(self, headers: Headers) -> HttpRefusal | None:
+        """Why whoever asks may not, whatever he asks; or None."""
         if headers.repeated and (twice := [name for name in _ONCE if name in headers.repeated]):
             return HttpRefusal.saying(400, f"{twice[0].decode()} came more than once")
-        return self._foreign(headers) or self._unreadable(headers)
-
-    def _foreign(self, headers: Headers) -> HttpRefusal | None:
         host, origin = headers.get(b"host"), headers.get(b"origin")
         if host is None or not self.knows_host(host):
             return HttpRefusal.saying(403, "This server does not go by the name in Host: see allowed_hosts")
@@ -72,7 +71,8 @@ class Guard:
         scheme, _, authority = origin.partition(b"://")
         return scheme in (b"http", b"https") and b"*" not in self._hosts and self.knows_host(authority)
 
-    def _unreadable(self, headers: Headers) -> HttpRefusal | None:
+    def unreadable(self, headers: Headers) -> HttpRefusal | None:
+        """Why the body of this POST is not even read, or its answer could not be; or None."""
         kind = headers.get(b"content-type") or b""
         if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
             return HttpRefusal.saying(415, "Content-Type must be application/json")

@@ -243,8 +243,15 @@ class HttpCall:
         if self._background:  # its tick is over
             self._bound_writing()
         length = (b"content-length", b"%d" % len(body))
-        await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-        await self._send({"type": "http.response.body", "body": body})
+        await self._put({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await self._put({"type": "http.response.body", "body": body})
+
+    async def _put(self, message: Message) -> None:
+        try:
+            await self._send(message)
+        except OSError:  # how some servers tell that the client is gone (ASGI 2.4)
+            # in a turn of its own: what is cancelled must wait for something, and this may be its own task
+            self._loop.call_soon(self.stop, End.GONE)
 
     # --- the stream -------------------------------------------------------------------------------
 
@@ -270,10 +277,10 @@ class HttpCall:
             try:
                 if not self._streaming:
                     self._streaming = True
-                    await self._send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+                    await self._put({"type": "http.response.start", "status": 200, "headers": _EVENTS})
                     if not last:
                         self._background.append(self._loop.create_task(self._keep_alive()))
-                await self._send({"type": "http.response.body", "body": event, "more_body": not last})
+                await self._put({"type": "http.response.body", "body": event, "more_body": not last})
             finally:
                 stalled.cancel()
 

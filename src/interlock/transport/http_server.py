@@ -76,9 +76,8 @@ class HttpApp:
         if not path.startswith("/"):
             raise LocalError(f"the path {path!r} must begin with a slash")
         self.path = path
-        self.allowed_hosts = tuple(allowed_hosts)
         self._handler = handler
-        self._guard = Guard(self.allowed_hosts, allowed_origins, body_bytes=body_bytes)
+        self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
         self._body_bytes = body_bytes
         self._timing = timing
@@ -114,6 +113,11 @@ class HttpApp:
                 self.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """The names this server was said to go by, beside the loopback ones."""
+        return self._guard.named
 
     def allow_host(self, host: str) -> None:
         """One more name this server goes by: the address it is bound to."""
@@ -178,9 +182,10 @@ class HttpApp:
         if not self._is_here(scope):
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
-        if scope["method"] != "POST":
+        refusal = self._guard.foreign(headers)
+        if refusal is None and scope["method"] != "POST":
             return _ONLY_POST
-        refusal = self._guard.refusal(headers)
+        refusal = refusal or self._guard.unreadable(headers)
         if refusal is None and self._stopping:
             return _STOPPING
         if refusal is None and len(self._calls) - self._listening >= self._limits.in_flight:

@@ -1,6 +1,7 @@
 """A client written with the official Python SDK 2.x that uses everything our test server has; prints what it saw.
 
 usage: mcp2_client.py MODE STATUS_FILE PYTHON SERVER_FILE
+       mcp2_client.py MODE STATUS_FILE URL
 
 MODE is what the SDK's own Client takes (auto, legacy, a stateless revision), or an older handshake revision.
 """
@@ -27,7 +28,7 @@ from saw import Saw, exit_status, server_command
 warnings.simplefilter("ignore")  # the SDK deprecates the old verbs; they are what is tested here
 
 
-def client_for(mode: str, saw: Saw, command: tuple[str, list[str]]) -> Client:
+def client_for(mode: str, saw: Saw, target: StdioServerParameters | str) -> Client:
     if mode in HANDSHAKE_PROTOCOL_VERSIONS:
         # The SDK always offers its newest handshake revision: lowered, it offers what an older release did.
         mcp.client.session.LATEST_HANDSHAKE_VERSION = mode
@@ -51,9 +52,8 @@ def client_for(mode: str, saw: Saw, command: tuple[str, list[str]]) -> Client:
     async def heard(message):
         saw.heard(message)
 
-    program, arguments = command
     return Client(
-        StdioServerParameters(command=program, args=arguments),
+        target,
         mode=mode,
         client_info=Implementation(name="peer-client", version="2"),
         sampling_callback=sample,
@@ -179,9 +179,16 @@ async def _one_of_many(client: Client, saw: Saw, number: int) -> None:
     saw.record.setdefault("many", {})[str(number)] = found.content[0].text
 
 
-async def main(mode: str, status: str, python: str, server: str) -> None:
+def target_of(status: str, *words: str) -> StdioServerParameters | str:
+    if len(words) == 1:
+        return words[0]  # the address of a server that runs already
+    program, arguments = server_command(status, *words)
+    return StdioServerParameters(command=program, args=arguments)
+
+
+async def main(mode: str, status: str, *words: str) -> None:
     saw = Saw()
-    async with client_for(mode, saw, server_command(status, python, server)) as client:
+    async with client_for(mode, saw, target_of(status, *words)) as client:
         for part in (introduced, lists, calls, reads, told, questions, changes, gives_up):
             await part(client, saw)
     saw.note("exit status", exit_status(status))
