@@ -1,5 +1,6 @@
 # Each word sets up what it needs in .venv. Needs python3 (3.11 or newer), make, git and the package registries.
 PYTHON ?= python3
+PORT ?= 8000
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
@@ -7,6 +8,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
 run: .venv/ready
 	$(PY) examples/tour.py
+	$(PY) -m interlock run examples/notes.py --http --port $(PORT)
 
 test: .venv/ready
 	$(PY) tools/test.py

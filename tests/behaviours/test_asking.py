@@ -10,6 +10,7 @@ import pytest
 
 from interlock import Client
 from interlock.wire.errors import BadResult, CannotAsk, InvalidParams, MethodNotFound, Refused, RemoteError
+from support.http_socket import served
 from support.servers import asking
 from support.talking import reply, start, talking, text
 from support.wire_peer import ALL, CARRIERS, server_under_test
@@ -20,8 +21,17 @@ NEWEST = ALL[-1]
 FILE = Path(asking.__file__)
 
 over_carriers = pytest.mark.parametrize("carrier", CARRIERS)
-over_all = pytest.mark.parametrize("revision", ALL)
-over_asking = pytest.mark.parametrize("revision", WITH_ELICITATION)
+
+
+def over(revisions):
+    """Every carrier with every revision it carries: HTTP has the newest alone yet."""
+    pairs = [(carrier, revision) for revision in revisions for carrier in CARRIERS]
+    pairs += [("http", NEWEST)] if NEWEST in revisions else []
+    return pytest.mark.parametrize(("carrier", "revision"), pairs)
+
+
+over_all = over(ALL)
+over_asking = over(WITH_ELICITATION)
 
 ENTERED = {
     "Which seat?": {"row": 7},
@@ -57,11 +67,19 @@ class Person:
 @asynccontextmanager
 async def asked_by(carrier, revision, person, **more):
     """A client of that revision whose questions go to `person`, and a real server over that carrier."""
-    target = asking.server if carrier == "memory" else [sys.executable, str(FILE)]
     options = {"elicit": person.elicit, "sample": person.sample, "roots": ["file:///home/ada"], **more}
-    async with Client(target, revision=revision, **options) as client:
+    async with target_of(carrier) as target, Client(target, revision=revision, **options) as client:
         await client.call_tool("noted")
         yield client
+
+
+@asynccontextmanager
+async def target_of(carrier):
+    if carrier == "http":
+        async with served(asking.server.asgi()) as port:
+            yield f"http://127.0.0.1:{port}/mcp"
+    else:
+        yield asking.server if carrier == "memory" else [sys.executable, str(FILE)]
 
 
 # --- the same in every revision -----------------------------------------------------------------------------
@@ -70,7 +88,6 @@ async def asked_by(carrier, revision, person, **more):
 @pytest.mark.requirement(
     "MRTR-001", "MRTR-002", "MRTR-019", "MRTR-020", "ELIC-01", "ELIC-12", "ELICIT-009", "ELICIT-026"
 )
-@over_carriers
 @over_asking
 async def test_one_function_gives_one_answer_and_acts_once(carrier, revision):
     person, progress = Person(), []
@@ -83,7 +100,6 @@ async def test_one_function_gives_one_answer_and_acts_once(carrier, revision):
         assert progress and {told[:2] for told in progress} == {(1, 2)}
 
 
-@over_carriers
 @over_asking
 async def test_a_handler_in_a_thread_asks_the_same_way(carrier, revision):
     person = Person()
@@ -92,7 +108,6 @@ async def test_a_handler_in_a_thread_asks_the_same_way(carrier, revision):
         assert (await client.call_tool("noted")).structured["acts"] == ["paid"]
 
 
-@over_carriers
 @over_asking
 async def test_a_parked_run_runs_once(carrier, revision):
     person, progress = Person(), []
@@ -106,7 +121,6 @@ async def test_a_parked_run_runs_once(carrier, revision):
 
 
 @pytest.mark.parametrize("style", ["plain", "group", "gather", "timeout"])
-@over_carriers
 @over_asking
 async def test_whatever_authors_wrap_around_a_question(carrier, revision, style):
     person = Person()
@@ -124,7 +138,6 @@ async def test_a_run_that_swallows_its_end_is_asked_again_all_the_same(carrier):
 
 
 @pytest.mark.requirement("MRTR-002", "SAMP-011", "ROOTS-001", "SAMP-005")
-@over_carriers
 @over_all
 async def test_sampling_and_roots_in_all_five(carrier, revision):
     person = Person()
@@ -135,7 +148,6 @@ async def test_sampling_and_roots_in_all_five(carrier, revision):
 
 
 @pytest.mark.requirement("MRTR-002")
-@over_carriers
 @over_asking
 async def test_prompts_and_resources_ask_too(carrier, revision):
     async with asked_by(carrier, revision, Person()) as client:
@@ -145,8 +157,7 @@ async def test_prompts_and_resources_ask_too(carrier, revision):
 
 
 @pytest.mark.requirement("ELICIT-015", "ELICIT-016")
-@over_carriers
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@over(("2025-11-25", "2026-07-28"))
 async def test_a_page_to_open(carrier, revision):
     person = Person()
     async with asked_by(carrier, revision, person, elicit_url=person.visit) as client:
@@ -159,7 +170,6 @@ async def test_a_page_to_open(carrier, revision):
 
 @pytest.mark.requirement("ELICIT-026", "ELICIT-027")
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-@over_carriers
 @over_asking
 async def test_a_user_who_says_no_is_told_to_the_model(carrier, revision, action):
     person = Person(action)
@@ -170,7 +180,6 @@ async def test_a_user_who_says_no_is_told_to_the_model(carrier, revision, action
 
 
 @pytest.mark.requirement("MRTR-007", "ELICIT-008")
-@over_carriers
 @over_all
 async def test_what_a_client_cannot_answer_is_refused_before_anything_is_asked(carrier, revision):
     person = Person()
@@ -193,7 +202,6 @@ async def test_a_revision_without_elicitation_refuses_it(carrier, revision):
 
 
 @pytest.mark.requirement("ELICIT-008")
-@over_carriers
 @over_asking
 async def test_forms_alone_mean_no_pages(carrier, revision):
     async with asked_by(carrier, revision, Person()) as client:

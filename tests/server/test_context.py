@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from interlock.server.context import BlockingContext, Context
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import ConnectionClosed, LocalError
 from interlock.wire.exchange import Peer
 from interlock.wire.meta import RequestMeta
 from interlock.wire.types.capabilities import ClientCapabilities
@@ -103,3 +103,97 @@ async def test_what_goes_wrong_is_raised_in_the_thread():
         return "caught"
 
     assert await asyncio.to_thread(works) == "caught"
+
+
+# --- asking ---
+
+
+class Answering(Spoken):
+    """An exchange whose other side answers everything as told."""
+
+    def __init__(self, **answers):
+        super().__init__("tools/call", {}, Peer())
+        self.answers = answers
+        self.asked = []
+
+    async def ask(self, question):
+        self.asked.append(question)
+        return self.answers[question.method.partition("/")[0]]
+
+
+ACCEPTED = {"action": "accept", "content": {"value": 7}}
+SAID = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+ANSWERS = {"elicitation": ACCEPTED, "sampling": SAID, "roots": {"roots": [{"uri": "file:///a"}]}}
+
+
+async def test_what_is_asked_and_what_comes_back():
+    told = Answering(**ANSWERS)
+    ctx = Context(told)
+    assert await ctx.elicit("How many?", int, key="n") == 7
+    assert await ctx.elicit_url("Go", "https://example.com/") is None
+    said = await ctx.sample("Capital?", max_tokens=5, temperature=0.5)
+    assert (said.text, [root.uri for root in await ctx.roots()]) == ("Paris", ["file:///a"])
+    assert [question.method for question in told.asked] == [
+        "elicitation/create",
+        "elicitation/create",
+        "sampling/createMessage",
+        "roots/list",
+    ]
+    assert told.asked[2].params["temperature"] == 0.5 and told.asked[0].key == "n"
+
+
+async def test_a_thread_asks_without_await():
+    told = Answering(**ANSWERS)
+    ctx = BlockingContext(told, asyncio.get_running_loop())
+
+    def works():
+        ctx.elicit_url("Go", "https://example.com/")
+        found = (ctx.elicit("How many?", int), ctx.sample("Capital?").text, len(ctx.roots()))
+        return found, ctx.once("act", lambda: 5), ctx.once("act", lambda: 6), ctx.release_stream()
+
+    assert await asyncio.to_thread(works) == ((7, "Paris", 1), 5, 5, False)
+
+
+async def test_once_is_once_under_one_key():
+    ctx, acts = Context(Answering()), []
+
+    async def act():
+        acts.append(1)
+        return {"n": len(acts)}
+
+    assert [await ctx.once("a", act), await ctx.once("a", act), await ctx.once("b", lambda: (1, 2))] == [
+        {"n": 1},
+        {"n": 1},
+        [1, 2],
+    ]
+    assert await ctx.once("b", act, tuple[int, int]) == (1, 2)
+    assert acts == [1]
+
+
+async def test_an_act_that_fails_is_not_done():
+    ctx, tries = Context(Answering()), []
+
+    def act():
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("first")
+        return "done"
+
+    with pytest.raises(ValueError, match="first"):
+        await ctx.once("a", act)
+    assert await ctx.once("a", act) == "done"
+
+
+async def test_a_thread_that_outlives_its_request_cannot_ask():
+    told = Answering(**ANSWERS)
+    told.live = False
+    ctx = BlockingContext(told, asyncio.get_running_loop())
+    with pytest.raises(ConnectionClosed):
+        await asyncio.to_thread(ctx.elicit, "How many?", int)
+
+
+async def test_a_stream_is_released_only_where_that_exists():
+    ctx = Context(Answering())
+    assert await ctx.release_stream(500) is False
+    with pytest.raises(LocalError, match="milliseconds"):
+        ctx.release_stream(-1)

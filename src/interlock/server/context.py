@@ -80,6 +80,16 @@ class Context:
         """Send a log message to the client, if it listens at this level. `data` is any JSON value."""
         return self._log(level, data, logger)
 
+    def release_stream(self, retry_ms: int = 1000) -> Any:
+        """End this request's stream early: its client comes back for the answer after so many milliseconds.
+
+        True where the client's revision and the carrier allow that, for work that outlasts a connection; False, and
+        nothing happens, where they do not.
+        """
+        if retry_ms < 0:
+            raise LocalError(f"retry_ms={retry_ms!r}: give a number of milliseconds")
+        return self.exchange.release_stream(retry_ms)
+
     # --- asking: the same line in every revision --------------------------------------------------
 
     def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
@@ -196,6 +206,9 @@ class BlockingContext(Context):
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         self._wait(self._log(level, data, logger))
+
+    def release_stream(self, retry_ms: int = 1000) -> bool:
+        return self._asked(super().release_stream(retry_ms))
 
     def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
         return self._asked(self._elicit(message, wanted, key))

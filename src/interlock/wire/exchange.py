@@ -137,6 +137,10 @@ class Exchange:
     async def notify(self, method: str, params: Params) -> None:
         """Progress and log messages, on this request's own stream."""
 
+    async def release_stream(self, retry_ms: int) -> bool:
+        """Let go of this request's stream; its client comes back for the answer after so long. False: it cannot."""
+        return False
+
     async def ask(self, question: Question) -> Result:
         """Elicitation, sampling, roots: whatever only the other side can answer."""
         raise CannotAsk(f"Nobody here can answer {question.method}")
