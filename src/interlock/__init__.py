@@ -20,33 +20,60 @@ if TYPE_CHECKING:
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import InterlockError as InterlockError
     from .wire.errors import Refused as Refused
+    from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
     from .wire.link import Patience as Patience
+    from .wire.types.content import AudioContent as AudioContent
+    from .wire.types.content import EmbeddedResource as EmbeddedResource
+    from .wire.types.content import ImageContent as ImageContent
+    from .wire.types.content import ResourceContents as ResourceContents
+    from .wire.types.content import ResourceLink as ResourceLink
+    from .wire.types.content import TextContent as TextContent
+    from .wire.types.prompts import PromptMessage as PromptMessage
+    from .wire.types.tools import ToolAnnotations as ToolAnnotations
 
 _WHERE = {
+    "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
     "Context": "server.context",
+    "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
+    "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
+    "PromptMessage": "wire.types.prompts",
     "Refused": "wire.errors",
+    "ResourceContents": "wire.types.content",
+    "ResourceLink": "wire.types.content",
+    "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "TextContent": "wire.types.content",
+    "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
 }
 
 __all__ = [
+    "AudioContent",
     "Client",
     "Command",
     "Context",
+    "EmbeddedResource",
     "Exchange",
+    "ImageContent",
     "InterlockError",
     "Keepalive",
     "Patience",
+    "PromptMessage",
     "Refused",
+    "ResourceContents",
+    "ResourceLink",
+    "ResourceNotFound",
     "Server",
+    "TextContent",
+    "ToolAnnotations",
     "ToolError",
     "__version__",
 ]

@@ -132,12 +132,11 @@ def test_an_extension_needs_a_prefix_and_a_name(name):
 @pytest.mark.requirement("META-002", "RESULT-006")
 @over_carriers
 @over_modern
-async def test_what_cannot_be_answered_is_not_declared(carrier, revision):
-    """Answering `input_required` is not built yet: nothing that leads to it is declared, and it is no result."""
-    answering = {"elicit": dict, "sample": dict, "roots": ["file:///home/ada"]}
-    async with talking(carrier, revision, **answering) as (client, peer):
+async def test_what_cannot_be_answered_is_not_declared_and_not_answered(carrier, revision):
+    async with talking(carrier, revision, elicit=dict) as (client, peer):
         await several(client, peer)
-        assert all(request["params"]["_meta"][CAPABILITIES_KEY] == {} for request in requests(peer))
+        said = [request["params"]["_meta"][CAPABILITIES_KEY] for request in requests(peer)]
+        assert all(declared == {"elicitation": {}} for declared in said)
         call = start(client.call_tool("ask"))
         request = await peer.expect("tools/call")
         question = {"who": {"method": "roots/list", "params": {}}}

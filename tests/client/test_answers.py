@@ -39,20 +39,27 @@ async def test_what_is_not_offered_does_not_exist(method):
         await Answers().answer(Question(method, {}))
 
 
-@pytest.mark.parametrize(("method", "name"), [("elicitation/create", "elicit"), ("sampling/createMessage", "sample")])
-async def test_a_callback_gets_the_params_and_gives_the_result(method, name):
+DECLINED = {"action": "decline"}
+SAID = {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "answer"),
+    [("elicitation/create", "elicit", DECLINED), ("sampling/createMessage", "sample", SAID)],
+)
+async def test_a_callback_gets_the_params_and_gives_the_result(method, name, answer):
     seen = []
 
     def plain(params):
         seen.append(params)
-        return {"from": "plain"}
+        return answer
 
     async def waiting(params):
         seen.append(params)
-        return {"from": "async"}
+        return answer
 
-    assert await Answers(**{name: plain}).answer(Question(method, {"a": 1})) == {"from": "plain"}
-    assert await Answers(**{name: waiting}).answer(Question(method, {"a": 2})) == {"from": "async"}
+    assert await Answers(**{name: plain}).answer(Question(method, {"a": 1})) == answer
+    assert await Answers(**{name: waiting}).answer(Question(method, {"a": 2})) == answer
     assert seen == [{"a": 1}, {"a": 2}]
 
 
@@ -87,3 +94,25 @@ async def test_an_error_of_a_callback_is_passed_on():
 
     with pytest.raises(ValueError, match="x"):
         await Answers(sample=fails).answer(Question("sampling/createMessage", {}))
+
+
+FORM = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"action": "yes"}, {"action": "accept"}, {"action": "accept", "content": {"age": "old"}}, {"content": {}}],
+)
+async def test_an_answer_that_is_none_is_our_own_mistake(answer):
+    with pytest.raises(LocalError, match="elicitation/create"):
+        await Answers(elicit=lambda params: answer).answer(Question("elicitation/create", {"requestedSchema": FORM}))
+
+
+async def test_pages_and_forms_have_callbacks_of_their_own():
+    answers = Answers(elicit=lambda params: {"action": "cancel"}, elicit_url=lambda params: {"action": "accept"})
+    assert answers.capabilities()["elicitation"] == {"url": {}, "form": {}}
+    assert await answers.answer(Question("elicitation/create", {"mode": "url"})) == {"action": "accept"}
+    assert await answers.answer(Question("elicitation/create", {"mode": "form"})) == {"action": "cancel"}
+    assert Answers(elicit_url=dict).capabilities()["elicitation"] == {"url": {}}
+    with pytest.raises(MethodNotFound):
+        await Answers(elicit_url=dict).answer(Question("elicitation/create", {}))

@@ -1,9 +1,12 @@
 """client/client.py: opening, calling and closing from any task, in any order, and from other threads."""
 
 import asyncio
+import contextlib
+import gc
 import json
 import logging
 import threading
+import warnings
 
 import pytest
 
@@ -26,6 +29,10 @@ from interlock.wire.errors import (
 )
 from interlock.wire.exchange import Question
 from support.doubles import Channel, turns
+from support.http_peer import HttpPeer, http
+from support.http_peer import events as http_events
+from support.http_peer import notice as http_notice
+from support.http_peer import server as server_script
 from support.virtual_time import virtual_time
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -564,3 +571,174 @@ async def test_instructions_of_the_wrong_kind_are_none(instructions):
 
     async with client_of(handler) as client:
         assert client.instructions is None
+
+
+# --- over HTTP ---
+
+
+TOOL = {"name": "add", "inputSchema": {"type": "object"}}
+
+
+def http_server(**more):
+    """A scripted endpoint with one of everything."""
+    return server_script(
+        **{
+            "tools_list": {"tools": [TOOL]},
+            "tools_call": {"content": [{"type": "text", "text": "3"}]},
+            "resources_list": {"resources": [{"uri": "note://1", "name": "one"}]},
+            "resources_read": {"contents": [{"uri": "note://1", "text": "hi"}]},
+            "prompts_list": {"prompts": [{"name": "greet"}]},
+            "prompts_get": {"messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}]},
+            **more,
+        }
+    )
+
+
+@contextlib.asynccontextmanager
+async def over_http(script=None, **options):
+    async with HttpPeer(script or http_server()) as peer, Client(peer.url, verdicts=Verdicts(), **options) as client:
+        yield client, peer
+
+
+async def test_every_verb_works_over_http():
+    async with over_http(headers={"X-Key": "k"}) as (client, peer):
+        assert client.revision == "2026-07-28"
+        assert client.server_info.name == "peer"
+        assert [tool.name for tool in await client.list_tools()] == ["add"]
+        assert (await client.call_tool("add", {"a": 1})).text == "3"
+        assert [each.uri for each in await client.list_resources()] == ["note://1"]
+        assert (await client.read_resource("note://1"))[0].text == "hi"
+        assert [each.name for each in await client.list_prompts()] == ["greet"]
+        assert (await client.get_prompt("greet")).messages[0].content.text == "hello"
+        await client.ping()
+    assert {request.header("x-key") for request in peer.requests} == {"k"}
+    assert peer.methods[-1] == "server/discover"
+    assert {request.verb for request in peer.requests} == {"POST"}
+
+
+async def test_progress_and_log_messages_reach_their_listeners_over_http():
+    steps, said, news = [], [], []
+
+    def talk(request, stream):
+        return http_events(
+            request,
+            http_notice("notifications/progress", progressToken=request.id, progress=1, total=2),
+            http_notice("notifications/message", level="info", data="hi"),
+            found={"content": []},
+        )
+
+    async with over_http(http_server(tools_call=talk), on_notification=lambda *told: news.append(told)) as (client, _):
+        await client.request(
+            "tools/call",
+            {"name": "add"},
+            on_progress=lambda *step: steps.append(step),
+            on_notification=lambda *told: said.append(told),
+        )
+    message = ("notifications/message", {"level": "info", "data": "hi"})
+    assert steps == [(1, 2, None)]
+    assert said == [message]
+    assert news == [message]
+
+
+async def test_a_timeout_and_a_cancellation_close_the_stream_over_http():
+    closed = []
+
+    async def hang(request, stream):
+        await stream.gone()
+        closed.append(request.id)
+        stream.close()
+
+    async with over_http(http_server(tools_call=hang)) as (client, peer):
+        with pytest.raises(CallTimeout):
+            await client.call_tool("add", timeout=0.05)
+        waiting = asyncio.ensure_future(client.call_tool("add"))
+        while peer.methods.count("tools/call") < 2:
+            await asyncio.sleep(0.005)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        while len(closed) < 2:
+            await asyncio.sleep(0.005)
+        await client.ping()
+
+
+async def test_a_server_that_comes_back_is_used_again_without_a_new_opening():
+    async with over_http() as (client, peer):
+        await client.list_tools()
+        await peer.stop()
+        with pytest.raises(ConnectionLost):
+            await client.list_tools()
+        await peer.start()
+        await client.list_tools()
+    assert peer.methods.count("server/discover") == 1
+
+
+async def test_an_http_client_is_used_and_closed_from_other_threads():
+    async with over_http() as (client, _):
+
+        async def elsewhere():
+            text = (await client.call_tool("add")).text
+            await client.close()
+            return text
+
+        thread, outcome = in_thread(lambda: asyncio.run(elsewhere()))
+        await asyncio.to_thread(thread.join)
+        assert outcome == ["3"]
+        with pytest.raises(NotOpen):
+            await client.list_tools()
+
+
+async def test_closing_ends_the_calls_that_wait_over_http():
+    async def hang(request, stream):
+        await stream.gone()
+
+    async with over_http(http_server(tools_call=hang)) as (client, peer):
+        waiting = asyncio.ensure_future(client.call_tool("add"))
+        while "tools/call" not in peer.methods:
+            await asyncio.sleep(0.005)
+        await client.close()
+        with pytest.raises(ConnectionClosed):
+            await waiting
+
+
+async def test_a_notification_over_http_is_a_post_of_its_own():
+    async with over_http(http_server(notifications_x=lambda request, stream: http(202))) as (client, peer):
+        await client.notify("notifications/x", {"a": 1})
+        await client.roots_changed()
+    assert peer.requests[-1].message == {"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}}
+    assert peer.requests[-1].header("mcp-protocol-version") == "2026-07-28"
+
+
+async def test_an_opening_that_hangs_over_http_ends_and_leaves_nothing():
+    async def hang(request, stream):
+        await stream.gone()
+
+    async with HttpPeer(hang) as peer:
+        client = Client(peer.url, connect_timeout=0.05, verdicts=Verdicts())
+        with pytest.raises(CallTimeout):
+            await client.open()
+        await client.close()
+
+
+async def test_nobody_at_the_url_is_said():
+    async with HttpPeer(http_server()) as peer:
+        url = peer.url
+    client = Client(url, verdicts=Verdicts())
+    with pytest.raises(ConnectionLost, match="is the server running"):
+        await client.open()
+    await client.close()
+
+
+def test_a_client_whose_loop_is_gone_can_be_closed_over_http():
+    async def used():
+        async with HttpPeer(http_server()) as peer:
+            client = Client(peer.url, verdicts=Verdicts())
+            await client.open()
+            return client
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of sockets that went with their loop
+        client = asyncio.run(used())
+        asyncio.run(client.close())
+        del client
+        gc.collect()

@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
-from interlock.client.targets import target_of
+from interlock.client.targets import HttpTarget, target_of
+from interlock.revisions.http_probing import HttpProber
 from interlock.server.server import Server
 from interlock.transport.child import ChildChannel, Command
+from interlock.transport.http_client import HttpLink
 from interlock.transport.memory import MemoryChannel
 from interlock.wire.errors import LocalError
 from interlock.wire.frames import encode_call
@@ -130,3 +132,38 @@ async def test_a_callable_that_cannot_be_looked_into_makes_channels():
 
     channel = Channel()
     assert target(Opaque()).make() is channel
+
+
+# --- URLs ---
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/mcp", "https://example.com/mcp?x=1"])
+async def test_a_url_is_an_endpoint(url):
+    found = target_of(url, DEFAULT_LIMITS, {"X-Key": "k"})
+    assert isinstance(found, HttpTarget)
+    assert found.prober is HttpProber
+    assert not found.pings
+    assert found.endpoint.url == url
+    assert found.endpoint.headers == {"X-Key": "k"}
+    link = found.link(lambda method, params: None)
+    assert isinstance(link, HttpLink)
+    await link.close()
+
+
+def test_a_verdict_holds_for_the_origin():
+    assert target("http://x/a").key == target("http://X:80/b?c").key
+    assert target("http://x/a").key != target("https://x/a").key
+    assert target("http://x/a").key != target("http://x:81/a").key
+
+
+@pytest.mark.parametrize("url", ["http://user:pw@x/", "http://", "https://x/#a", "http://x y/"])
+def test_a_url_is_parsed_strictly(url):
+    with pytest.raises(LocalError):
+        target(url)
+
+
+def test_headers_belong_to_urls():
+    with pytest.raises(LocalError, match="headers="):
+        target_of(["python"], DEFAULT_LIMITS, {"X-Key": "k"})
+    with pytest.raises(LocalError, match="belongs to the protocol"):
+        target_of("http://x/", DEFAULT_LIMITS, {"Mcp-Name": "k"})

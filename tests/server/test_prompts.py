@@ -1,5 +1,7 @@
 """server/prompts.py: a function of strings that gives messages."""
 
+from typing import Annotated
+
 import msgspec
 import pytest
 from msgspec import UNSET
@@ -8,7 +10,7 @@ from interlock.server.context import Context
 from interlock.server.prompts import RegisteredPrompt
 from interlock.server.threads import Threads
 from interlock.wire.errors import InvalidParams
-from interlock.wire.types.content import TextContent
+from interlock.wire.types.content import EmbeddedResource, ImageContent, ResourceContents, TextContent
 from interlock.wire.types.prompts import GetPromptParams, PromptMessage
 from support.doubles import Spoken
 
@@ -112,3 +114,34 @@ async def test_a_plain_function_is_a_prompt_too():
         return name
 
     assert (await get(prompt(plain), name="x"))["messages"] == [user("x")]
+
+
+def test_an_argument_says_what_it_is_for():
+    async def greet(name: Annotated[str, msgspec.Meta(title="Name", description="Whom to greet.")], mood: str = ""): ...
+
+    name, mood = prompt(greet).noun.arguments
+    assert (name.title, name.description) == ("Name", "Whom to greet.")
+    assert (mood.title, mood.description) == (UNSET, UNSET)
+
+
+async def test_arguments_are_text_and_become_what_the_function_declares():
+    async def count(number: int, deep: bool = False):
+        return f"{number + 1} {deep}"
+
+    registered = prompt(count)
+    assert (await get(registered, number="41", deep="true"))["messages"] == [user("42 True")]
+    with pytest.raises(InvalidParams, match="number"):
+        await get(registered, number="many")
+
+
+async def test_messages_hold_any_block():
+    picture = ImageContent(data="AA==", mime_type="image/png")
+    book = EmbeddedResource(resource=ResourceContents(uri="book://1", text="x", mime_type="text/plain"))
+
+    async def look():
+        return [book, PromptMessage(role="assistant", content=picture), "and?"]
+
+    first, second, third = msgspec.to_builtins((await get(prompt(look)))["messages"])
+    assert first["role"] == "user" and first["content"]["resource"]["uri"] == "book://1"
+    assert second == {"role": "assistant", "content": {"type": "image", "data": "AA==", "mimeType": "image/png"}}
+    assert third == user("and?")

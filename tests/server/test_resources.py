@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from interlock.server.context import Context
-from interlock.server.resources import RegisteredResource
+from interlock.server.resources import RegisteredResource, contents_of
 from interlock.server.threads import Threads
 from interlock.wire.errors import LocalError
+from interlock.wire.types.content import ResourceContents
 from support.doubles import Spoken
 from support.properties import many
 
@@ -71,9 +72,7 @@ async def test_the_type_that_was_said_counts():
 @many(50)
 @given(st.binary(max_size=100))
 def test_any_bytes_come_back(data):
-    async def function(): ...
-
-    contents = resource(function)._contents(data)
+    [contents] = contents_of(data, "note://one", UNSET)
     assert base64.b64decode(contents.blob, validate=True) == data
 
 
@@ -87,7 +86,24 @@ def test_uris_are_accepted(uri):
 
 
 @pytest.mark.parametrize(
-    "uri", ["", "note", "/a", "1a:b", "a b:c", "a:b c", "a:é", "a:<b>", 'a:"b"', "a:b\n", "a:{b}", "a:b\\c", "a:^"]
+    "uri",
+    [
+        "",
+        "note",
+        "/a",
+        "1a:b",
+        "a b:c",
+        "a:b c",
+        "a:é",
+        "a:<b>",
+        'a:"b"',
+        "a:b\n",
+        "a:{b}",
+        "a:b\\c",
+        "a:^",
+        "a:%",
+        "a:%4g",
+    ],
 )
 def test_what_is_no_uri_is_refused(uri):
     async def function(): ...
@@ -101,3 +117,13 @@ def test_a_fixed_uri_has_no_arguments():
 
     with pytest.raises(LocalError, match="no arguments"):
         resource(function)
+
+
+async def test_contents_of_the_author_go_out_as_they_are():
+    one, two = ResourceContents(uri="a:1", text="x", mime_type="x/y"), ResourceContents(uri="a:2", blob="AA==")
+    assert contents_of(one, "a:", "text/plain") == [one]
+    assert contents_of([one, two], "a:", UNSET) == [one, two]
+    [mixed] = contents_of([one, "text"], "a:", UNSET)
+    assert mixed.mime_type == "application/json"
+    [empty] = contents_of([], "a:", UNSET)
+    assert empty.text == "[]"

@@ -479,3 +479,169 @@ def test_a_definition_never_writes_by_itself():
     server.resource_changed("note://one")
     assert server.instructions is None
     assert server.info.title is UNSET
+
+
+# --- templates ---
+
+
+def shelf():
+    server = Server("s")
+
+    @server.resource("book://{id}", mime_type="text/x")
+    async def by_number(id: int) -> str:
+        return f"number {id}"
+
+    @server.resource("book://{name}")
+    async def by_name(name: str) -> str:
+        return f"name {name}"
+
+    @server.resource("book://index")
+    async def index() -> str:
+        return "index"
+
+    return server
+
+
+async def test_templates_are_listed_in_their_order():
+    found = (await ask(shelf(), "resources/templates/list"))["resourceTemplates"]
+    assert found == [
+        {"uriTemplate": "book://{id}", "name": "by_number", "mimeType": "text/x"},
+        {"uriTemplate": "book://{name}", "name": "by_name"},
+    ]
+    assert [each["uri"] for each in (await ask(shelf(), "resources/list"))["resources"]] == ["book://index"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("book://7", "number 7"),
+        ("book://x%20y", "name x y"),
+        ("book://index", "index"),
+        ("book://%69ndex", "name index"),
+    ],
+)
+async def test_a_resource_wins_then_the_first_template_that_fits(uri, text):
+    result = await ask(shelf(), "resources/read", uri=uri)
+    assert [(each["uri"], each["text"]) for each in result["contents"]] == [(uri, text)]
+    assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
+
+
+@pytest.mark.parametrize("uri", ["book://", "book://..", "book://a/b", "book://%2e%2e%2fx", "other://7"])
+async def test_what_no_template_fits_is_not_found(uri):
+    with pytest.raises(ResourceNotFound) as caught:
+        await ask(shelf(), "resources/read", uri=uri)
+    assert caught.value.data == {"uri": uri}
+
+
+async def test_a_template_alone_offers_resources():
+    server = Server("s")
+
+    @server.resource("book://{id}")
+    async def book(id: str): ...
+
+    assert server.capabilities().can("resources.subscribe")
+    assert (await ask(server, "resources/list"))["resources"] == []
+    server.remove_resource("book://{id}")
+    assert (await ask(server, "resources/templates/list"))["resourceTemplates"] == []
+    with pytest.raises(LocalError):
+        server.remove_resource("book://{id}")
+
+
+async def test_a_template_is_there_once():
+    server = shelf()
+    with pytest.raises(LocalError, match="already"):
+
+        @server.resource("book://{id}")
+        async def again(id: str): ...
+
+
+async def test_the_author_may_say_that_there_is_none():
+    server = Server("s")
+
+    @server.resource("book://{id}")
+    async def book(id: str):
+        raise ResourceNotFound("No such book", {"uri": f"book://{id}"})
+
+    with pytest.raises(ResourceNotFound, match="No such book"):
+        await ask(server, "resources/read", uri="book://1")
+
+
+# --- completions ---
+
+
+def suggesting():
+    server = full()
+
+    @server.resource("book://{id}/{page}{?line}")
+    async def page(id: str, page: int, line: int = 0): ...
+
+    @server.completion(prompt="greet", argument="name")
+    async def names(value: str) -> list[str]:
+        return [name for name in ("Ada", "Alan", "Grace") if name.startswith(value)]
+
+    @server.completion(template="book://{id}/{page}{?line}", argument="page")
+    async def pages(value: str, known: dict[str, str]) -> list[str]:
+        return [f"{known.get('id', '?')}-{value}"]
+
+    return server
+
+
+async def suggest(server, ref, name, value="", **more):
+    return (await ask(server, "completion/complete", ref=ref, argument={"name": name, "value": value}, **more))[
+        "completion"
+    ]
+
+
+GREET = {"type": "ref/prompt", "name": "greet"}
+PAGE = {"type": "ref/resource", "uri": "book://{id}/{page}{?line}"}
+
+
+async def test_arguments_of_prompts_and_templates_are_completed():
+    server = suggesting()
+    assert server.capabilities().can("completions")
+    assert await suggest(server, GREET, "name", "A") == {"values": ["Ada", "Alan"], "total": 2, "hasMore": False}
+    context = {"arguments": {"id": "7"}}
+    assert (await suggest(server, PAGE, "page", "1", context=context))["values"] == ["7-1"]
+    for name in ("id", "line"):
+        assert (await suggest(server, PAGE, name))["values"] == []
+
+
+@pytest.mark.parametrize(
+    ("ref", "name"),
+    [
+        (GREET, "other"),
+        (PAGE, "name"),
+        ({"type": "ref/prompt", "name": "other"}, "name"),
+        ({"type": "ref/resource", "uri": "book://{other}"}, "other"),
+        ({"type": "ref/resource", "uri": "note://one"}, "id"),
+    ],
+)
+async def test_what_is_not_there_cannot_be_completed(ref, name):
+    with pytest.raises(InvalidParams, match="Unknown"):
+        await suggest(suggesting(), ref, name)
+
+
+async def test_who_completes_nothing_does_not_offer_it():
+    assert not full().capabilities().can("completions")
+    with pytest.raises(MethodNotFound):
+        await suggest(full(), GREET, "name")
+
+
+def test_a_completion_is_for_something_that_is_there():
+    server = suggesting()
+    for place in (
+        {"argument": "name"},
+        {"argument": "name", "prompt": "greet", "template": "book://{id}/{page}{?line}"},
+        {"argument": "name", "prompt": "other"},
+        {"argument": "other", "prompt": "greet"},
+        {"argument": "id", "template": "note://one"},
+    ):
+        with pytest.raises(LocalError):
+            server.completion(**place)
+
+
+async def test_a_prompt_that_went_takes_its_completions_along():
+    server = suggesting()
+    server.remove_prompt("greet")
+    with pytest.raises(InvalidParams, match="Unknown prompt"):
+        await suggest(server, GREET, "name")

@@ -242,3 +242,46 @@ def test_a_mark_that_breaks_a_rule_is_the_authors_mistake():
 
     with pytest.raises(LocalError, match="f: x-mcp-header: a must be"):
         tool(f)
+
+
+# --- a schema of the author's own ---
+
+
+async def test_a_given_schema_is_listed_as_it_is_and_the_arguments_come_in_one_dict():
+    schema = {"type": "object", "allOf": [{"anyOf": [{"required": ["a"]}]}], "$defs": {"x": {"$anchor": "x"}}}
+
+    async def free(given: dict) -> dict:
+        return given
+
+    registered = tool(free, input_schema=schema)
+    assert registered.noun.input_schema == schema
+    assert json.loads(text(await call(registered, b'{"a": [1, null]}'))) == {"a": [1, None]}
+    assert json.loads(text(await call(registered))) == {}
+    with pytest.raises(InvalidParams, match="object"):
+        await call(registered, b"[1]")
+
+
+async def test_or_as_keywords_that_cannot_replace_the_context():
+    async def free(ctx: Context, **given) -> str:
+        return f"{type(ctx).__name__} {given}"
+
+    registered = tool(free, input_schema={"type": "object"})
+    assert text(await call(registered, b'{"a": 1}')) == "Context {'a': 1}"
+    refused = await call(registered, b'{"ctx": 1}')
+    assert refused["isError"] and "'ctx'" in text(refused)
+
+
+async def test_a_plain_function_takes_a_given_schema_too():
+    def free(**given) -> str:
+        return str(given)
+
+    assert text(await call(tool(free, input_schema={"type": "object"}), b'{"a": 1}')) == "{'a': 1}"
+
+
+def test_an_annotation_of_a_parameter_reaches_the_schema():
+    """`x-mcp-header` says which argument a client repeats as a header (2026-07-28, transports/http)."""
+
+    async def regional(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})] = ""): ...
+
+    member = tool(regional).noun.input_schema["properties"]["region"]
+    assert member == {"type": "string", "x-mcp-header": "Region", "default": ""}

@@ -207,7 +207,7 @@ async def server_under_test(
     if carrier == "memory":
         module = fresh(f"support.servers.{server}")
         near, far = memory_pair()
-        side = ServerSide(module.server, module.server.rows, strict=module.server.strict)
+        side = ServerSide(module.server, module.server.rows, strict=module.server.strict, asker=module.server.asker)
         duplex = Duplex(far, side, limits)
         side.attach(duplex)
         far.attach(duplex)

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import LocalError, MethodNotFound
+from ..revisions.forms import check_content
+from ..revisions.questions import check_answer
+from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Question, Result
 from ..wire.meta import check_extension_ids
 
@@ -22,6 +24,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """The callbacks a caller gave. Each gets the params of the question and returns its result."""
 
     elicit: Callback | None = None
+    elicit_url: Callback | None = None
+    """For pages to open; the user must agree to the whole address first, and nothing may fetch it before."""
     sample: Callback | None = None
     roots: Roots | None = None
     experimental: Mapping[str, Mapping[str, Any]] | None = None
@@ -31,7 +35,9 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         """What is declared: exactly what there is a callback for."""
         check_extension_ids(self.extensions or ())
         found: dict[str, Any] = {}
-        if self.elicit is not None:
+        if self.elicit_url is not None:
+            found["elicitation"] = {"url": {}} | ({"form": {}} if self.elicit is not None else {})
+        elif self.elicit is not None:
             found["elicitation"] = {}
         if self.sample is not None:
             found["sampling"] = {}
@@ -47,15 +53,29 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         if question.method == "roots/list" and self.roots is not None:
             return {"roots": await self._roots()}
         callback = {"elicitation/create": self.elicit, "sampling/createMessage": self.sample}.get(question.method)
+        if question.method == "elicitation/create" and question.params.get("mode") == "url":
+            callback = self.elicit_url
         if callback is None:
             raise MethodNotFound(f"This client does not offer {question.method!r}")
         given = callback(question.params)
         result = await given if inspect.isawaitable(given) else given
         if not isinstance(result, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it is the author's
             raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
-        return dict(result)
+        _check(question, answer := dict(result))
+        return answer
 
     async def _roots(self) -> list[dict[str, Any]]:
         given = self.roots() if callable(self.roots) else self.roots
         roots = cast("Sequence[Any]", await given if inspect.isawaitable(given) else given)
         return [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
+
+
+def _check(question: Question, answer: Result) -> None:
+    """What goes to a server is an answer to what it asked; a mistake of ours is told to us, not to it."""
+    schema = question.params.get("requestedSchema")
+    try:
+        check_answer(question, answer)
+        if answer.get("action") == "accept" and isinstance(schema, dict):
+            check_content(cast("dict[str, Any]", schema), answer.get("content"))
+    except InvalidParams as error:
+        raise LocalError(f"the callback for {question.method}: {error.message}") from None

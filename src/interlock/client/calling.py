@@ -37,6 +37,7 @@ class Calling(Exchange):
         self.meta = NO_META
         self.patience = patience
         self.live = True
+        self._done = None
         self._answers = answers
         self._on_progress = on_progress
         self._on_notification = on_notification

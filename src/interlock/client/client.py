@@ -17,10 +17,11 @@ from msgspec import UNSET
 from ..revisions.client_edge import ClientEdge
 from ..revisions.client_side import ClientSide
 from ..revisions.identity import Identity
-from ..revisions.probing import Prober, Verdicts
+from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.duplex import Duplex
+from ..transport.http_client import HttpLink
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import (
@@ -46,7 +47,7 @@ from ..wire.types.tools import Tool
 from .answers import Answers, Callback, Roots
 from .calling import Calling, OnNotification, OnProgress
 from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
-from .targets import target_of
+from .targets import HttpTarget, target_of
 
 __all__ = ["Client", "OnProgress"]
 
@@ -60,18 +61,21 @@ _SHARED_VERDICTS = Verdicts()
 class Client:
     """A connection to one server.
 
-    `target` is a `Server` (in memory), a command as a list of strings, a `Command`, or a `Channel` of your own.
+    `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
+    `Channel` of your own. `headers` go with every request to a URL.
     """
 
     def __init__(
         self,
         target: Any,
         *,
+        headers: Mapping[str, str] | None = None,
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
         version: str = __version__,
         title: str | None = None,
         elicit: Callback | None = None,
+        elicit_url: Callback | None = None,
         sample: Callback | None = None,
         roots: Roots | None = None,
         experimental: Mapping[str, Mapping[str, Any]] | None = None,
@@ -84,10 +88,15 @@ class Client:
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
-        self._target = target_of(target, limits)
+        self._target = target_of(target, limits, headers)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
-            elicit=elicit, sample=sample, roots=roots, experimental=experimental, extensions=extensions
+            elicit=elicit,
+            elicit_url=elicit_url,
+            sample=sample,
+            roots=roots,
+            experimental=experimental,
+            extensions=extensions,
         )
         info = Implementation(name=name, version=version, title=title or UNSET)
         self._me = Peer(info)
@@ -160,7 +169,7 @@ class Client:
     async def _connect(self) -> ClientEdge:
         if self._edge is not None:
             await self._edge.close()  # what is left of a lost connection
-        prober = Prober(
+        prober = self._target.prober(
             self._dial,
             self._rows,
             self._identity,
@@ -177,7 +186,9 @@ class Client:
                 raise
             raise CallTimeout("open", self._connect_seconds, "connect") from None
 
-    async def _dial(self) -> _Line:
+    async def _dial(self) -> Line:
+        if isinstance(self._target, HttpTarget):
+            return self._target.link(self._heard)
         side = ClientSide(self._heard, self._ended)
         duplex = _Line(self._target.make(), side, self._limits)
         duplex.side = side
@@ -203,9 +214,9 @@ class Client:
             task.add_done_callback(self._closing_strays.discard)
             return
         edge = self._edge = opening.result()
-        line = cast(_Line, edge.link)
+        line = cast("_Line | HttpLink", edge.link)
         self._lost = line.end
-        if self._keepalive is not None and edge.revision.era is Era.HANDSHAKE:
+        if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
 
     def _ended(self, error: ConnectionEnded) -> None:
@@ -218,7 +229,7 @@ class Client:
         if self._loop is None or not self._loop.is_running():
             self._closed = True
             if self._edge is not None:
-                cast(_Line, self._edge.link).abandon()
+                cast("_Line | HttpLink", self._edge.link).abandon()
             return
         await self._here(self._close())
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from ..revisions.http_probing import HttpProber
+from ..revisions.probing import Prober
 from ..transport.child import ChildChannel, Command
+from ..transport.endpoints import Endpoint, endpoint_of, is_url
+from ..transport.http_client import HttpLink
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
 from ..wire.errors import LocalError
@@ -14,11 +18,15 @@ from ..wire.exchange import Handler
 from ..wire.limits import Limits
 from ..wire.link import Channel
 
-__all__ = ["Target", "target_of"]
+__all__ = ["Target", "HttpTarget", "target_of"]
+
+OnNotice = Callable[[str, dict[str, Any]], None]
 
 
 class Target:
     """Makes a fresh channel for every attempt; `key` names it in the memory of verdicts."""
+
+    prober = Prober
 
     def __init__(
         self, make: Callable[[], Channel], key: Any = None, name: str = "server", *, pings: bool = True
@@ -26,10 +34,34 @@ class Target:
         self.make, self.key, self.name, self.pings = make, key, name, pings
 
 
-def target_of(target: Any, limits: Limits) -> Target:
-    """A server object, a command, or a channel (or a function that makes one)."""
+class HttpTarget:
+    """An endpoint. It has no channel: it makes the link itself, and is asked for its era in a way of its own."""
+
+    prober = HttpProber
+    pings = False  # no connection that could die unnoticed: every request opens or finds one
+
+    def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
+        self.endpoint, self.limits = endpoint, limits
+        self.key = endpoint.origin  # a verdict holds for the origin (COMPAT-007)
+        self.name = endpoint.origin
+
+    def link(self, on_notice: OnNotice) -> HttpLink:
+        return HttpLink(self.endpoint, self.limits, on_notice)
+
+
+def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:
+    """A URL, a server object, a command, or a channel (or a function that makes one)."""
+    if isinstance(target, str) and is_url(target):
+        return HttpTarget(endpoint_of(target, headers), limits)
+    if headers is not None:
+        raise LocalError("headers= belongs to a target that is an http:// or https:// URL")
+    return _of_channels(target, limits)
+
+
+def _of_channels(target: Any, limits: Limits) -> Target:
     if isinstance(target, str | bytes):
-        raise LocalError(f"{target!r} is a string: give a command as a list, like ['python', 'server.py']")
+        told = "give a URL (http://..., https://...), or a command as a list, like ['python', 'server.py']"
+        raise LocalError(f"{target!r:.200} is a string: {told}")
     if isinstance(target, Sequence):
         if not all(isinstance(part, str) for part in cast("Sequence[Any]", target)):
             raise LocalError(f"{target!r} is no command: every part must be a string")
@@ -47,7 +79,7 @@ def target_of(target: Any, limits: Limits) -> Target:
         return Target(lambda: _serve_in_memory(cast(Handler, target), limits), name="memory", pings=False)
     if callable(target):
         return Target(cast("Callable[[], Channel]", target))
-    raise LocalError(f"{target!r} is no target: give a Server, a command as a list, or a Channel")
+    raise LocalError(f"{target!r} is no target: give a URL, a Server, a command as a list, or a Channel")
 
 
 def _is_handler(target: Any) -> bool:

@@ -5,6 +5,7 @@ Calling back, the strategy of the handshake era, is here; a stateless client is 
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from ..wire.errors import BadResult, CannotAsk, InvalidParams, ResourceNotFound
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
+from .questions import check_answer
 from .revision import Revision
 from .served import Served
 from .shaping import shape_noun
@@ -31,7 +33,7 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
     if capability is None:
         raise CannotAsk(f"The client's protocol revision has no {question.method}")
     for need in (capability, *question.needs):
-        if not peer.can(need):
+        if not peer.can(need) or need in revision.no_such_needs:
             raise CannotAsk(f"The client did not declare {need}", {"requiredCapabilities": _as_object(need)})
 
 
@@ -46,8 +48,10 @@ async def call_back(exchange: Served, question: Question) -> Result:
     check_can_ask(exchange.revision, exchange.peer, question)
     trace = exchange.meta.trace()
     params = shape_noun(exchange.revision, _NOUN.get(question.method, ""), question.params)
+    if params.get("mode") == "url":
+        params = {**params, "elicitationId": secrets.token_hex(16)}  # 2025-11-25 client/elicitation#url-mode
     frame = await exchange.outlet.call(question.method, params, trace, patience=QUESTION_PATIENCE)
-    return result_of(frame, question.method, exchange.revision)
+    return check_answer(question, result_of(frame, question.method, exchange.revision))
 
 
 def result_of(frame: Frame, method: str, revision: Revision) -> Result:

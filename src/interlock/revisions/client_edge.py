@@ -61,7 +61,8 @@ class ClientEdge:
     @property
     def server_info(self) -> Implementation:
         """Who the server says it is: display data, possibly made up."""
-        found = meta_of(self.discovered).get(SERVER_INFO)
+        # Servers written from an early text of 2026-07-28 say it in the body (modern.md §3).
+        found = meta_of(self.discovered).get(SERVER_INFO, self.discovered.get("serverInfo"))
         try:
             return msgspec.convert(found, Implementation)
         except msgspec.ValidationError:
@@ -80,10 +81,17 @@ class ClientEdge:
         gate = row.gate if row else None
         # A capability that the revision does not have cannot be asked for: completions in the first one.
         exists = gate is not None and gate.partition(".")[0] in self.revision.server_capabilities
-        if gate is not None and exists and not self.capabilities.can(gate):
+        if gate is not None and exists and not self.offers(gate):
             raise NotOffered(f"{method}: the server does not offer {gate}")
         if len(self._checked) < 256:
             self._checked.add(method)
+
+    def offers(self, gate: str) -> bool:
+        return self.capabilities.can(gate)
+
+    def headers_of(self, method: str, params: Mapping[str, Any]) -> Mapping[str, str]:
+        """What a carrier with headers says there of this request beside what it always says."""
+        return {}
 
     async def carry(self, exchange: Exchange, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Result:
         """Send it, pass on what is told meanwhile, give the members of the result."""

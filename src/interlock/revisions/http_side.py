@@ -22,6 +22,7 @@ from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
 from .answering import refuse
+from .asker import Asker
 from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
 from .offering import offers
 from .param_headers import ParamHeader
@@ -42,12 +43,12 @@ _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress
 class HttpSide:
     """The server's side of all POSTs to one endpoint. It remembers nothing between two of them."""
 
-    def __init__(self, handler: Handler, rows: dict[str, Revision]) -> None:
+    def __init__(self, handler: Handler, rows: dict[str, Revision], *, asker: Asker | None = None) -> None:
         self._handler = handler
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
-        self._stateless = StatelessServer(handler, self._rows)
+        self._stateless = StatelessServer(handler, self._rows, asker=asker)
         self._params_of: Callable[[str], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------

@@ -30,4 +30,7 @@ class Identity(msgspec.Struct, frozen=True):
         known = {key: value for key, value in self.capabilities.items() if key in revision.client_capabilities}
         if "roots" in known and "notifications/roots/list_changed" in revision.client_notices:
             known["roots"] = {"listChanged": True}
+        if "elicitation" in known and "elicitation.url" in revision.no_such_needs:
+            declared = known.pop("elicitation")
+            known |= {"elicitation": {}} if not declared or "form" in declared else {}  # there are only forms
         return known

@@ -20,6 +20,7 @@ from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, TRACE_KEYS, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
 from .answering import refuse
+from .asker import Asker
 from .handshake_server import HandshakeServer
 from .offering import offers
 from .revision import Era, Revision
@@ -59,6 +60,7 @@ class ServerSide:
         *,
         strict: bool = False,
         principal: Principal = LOCAL,
+        asker: Asker | None = None,
         on_ready: Callable[[], None] | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
@@ -68,7 +70,7 @@ class ServerSide:
         self._principal = principal
         self._on_ready = on_ready
         self._on_end = on_end
-        self._stateless = StatelessServer(handler, rows, principal=principal)
+        self._stateless = StatelessServer(handler, rows, principal=principal, asker=asker)
         self._handshake: HandshakeServer | None = None
         self._outlet: Outlet | None = None
 

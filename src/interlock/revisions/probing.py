@@ -33,7 +33,7 @@ from .revision import Era, Revision
 from .stateless_client import StatelessClient, envelope
 from .table import newest_of
 
-__all__ = ["Prober", "Verdicts", "Line"]
+__all__ = ["Prober", "Verdicts", "Line", "supported_in"]
 
 log = logging.getLogger("interlock.client")
 
@@ -81,7 +81,8 @@ class _Supported(msgspec.Struct):
     supported: list[Any] = []
 
 
-def _supported(refused: Refused) -> list[Any]:
+def supported_in(refused: Refused) -> list[Any]:
+    """The versions a -32022 lists; nothing where it lists none in the proper place."""
     try:
         return msgspec.convert(refused.data, _Supported).supported
     except msgspec.ValidationError:
@@ -165,7 +166,7 @@ class Prober:
         return edge
 
     def _retry_with(self, refused: UnsupportedVersion, tried: Revision, retry: bool) -> Revision:
-        listed = _supported(refused)
+        listed = supported_in(refused)
         common = self._common(listed, Era.STATELESS)
         if common is None:
             raise self._no_stateless(listed)
@@ -237,7 +238,7 @@ class Prober:
     def _proves_stateless(self, refused: Refused) -> Revision | None:
         if refused.code != UnsupportedVersion.code:
             return None
-        return self._common(_supported(refused), Era.STATELESS)
+        return self._common(supported_in(refused), Era.STATELESS)
 
     async def _shake_hands(self, line: Line) -> ClientEdge:
         wanted = cast(Revision, self._handshake)

@@ -101,6 +101,7 @@ R2024_11_05 = Revision(
     client_capabilities=frozenset({"experimental", "roots", "sampling"}),
     unknown=frozenset(_ADDED_IN_2025_03_26 + _ADDED_IN_2025_06_18 + _ADDED_IN_2025_11_25 + _ADDED_IN_2026_07_28),
     blocks=frozenset({"text", "image", "resource"}),
+    no_such_needs=frozenset({"elicitation.url", "sampling.tools"}),
     codes={ResourceNotFound: -32002, CannotAsk: -32601, UnsupportedVersion: -32602},
     retired={-32042: -32603},
     classes={**_JSON_RPC, -32002: ResourceNotFound, -32001: ResourceNotFound},

@@ -16,6 +16,7 @@ R2025_11_25 = R2025_06_18.evolve(
     client_can=["extensions"],
     server_tells=["notifications/elicitation/complete"],
     retired={},
+    no_such_needs=frozenset(),
     means={-32042: UrlElicitationRequired},
     reveal=[
         "ElicitParams.mode",

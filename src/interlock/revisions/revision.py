@@ -47,6 +47,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Methods of features that still work and should not be built upon any more."""
     any_output: bool = False
     """May structured output be any JSON value, not only an object?"""
+    no_such_needs: frozenset[str] = frozenset()
+    """Client capabilities that mean nothing here, whatever a client declares."""
     batches: bool = False
 
     def evolve(

@@ -16,7 +16,7 @@ from .revision import Revision
 from .shaping import shape_noun
 from .table import REVISIONS
 
-__all__ = ["Served", "Asking"]
+__all__ = ["Served", "Asking", "Rounds"]
 
 _OFFICIAL_NOTICES = frozenset[str]().union(*(row.server_notices for row in REVISIONS.values()))
 
@@ -27,8 +27,18 @@ class Asking(Protocol):
     async def __call__(self, exchange: Served, question: Question) -> Result: ...
 
 
+class Rounds(Protocol):
+    """Asking by returning: the questions are the result, the answers come with the next request."""
+
+    async def ask(self, exchange: Served, question: Question) -> Result: ...
+
+    def begin_once(self, key: str) -> bytes | None: ...
+
+    def end_once(self, key: str, result: bytes | None) -> None: ...
+
+
 class Served(Exchange):
-    __slots__ = ("_asking", "meter", "outlet", "revision", "subscription")
+    __slots__ = ("_asking", "meter", "outlet", "revision", "rounds", "subscription")
 
     def __init__(
         self,
@@ -48,6 +58,7 @@ class Served(Exchange):
         self.meta = meta
         self.patience = None
         self.live = True
+        self._done = None
         self.outlet = outlet
         self.revision = revision
         self.subscription: int | str | None = None
@@ -55,6 +66,8 @@ class Served(Exchange):
         self._asking = asking
         self.meter: ProgressMeter | None = None
         """Of the progress reported so far, if any was."""
+        self.rounds: Rounds | None = None
+        """How a stateless client is asked, where it can be."""
 
     async def notify(self, method: str, params: Params) -> None:
         if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
@@ -76,7 +89,18 @@ class Served(Exchange):
     async def ask(self, question: Question) -> Result:
         if question.method in self.revision.deprecated:
             warn_of_deprecated(question.method)
+        if self.rounds is not None:
+            return await self.rounds.ask(self, question)
         return await self._asking(self, question)
+
+    def begin_once(self, key: str) -> bytes | None:
+        return super().begin_once(key) if self.rounds is None else self.rounds.begin_once(key)
+
+    def end_once(self, key: str, result: bytes | None) -> None:
+        if self.rounds is None:
+            super().end_once(key, result)
+        else:
+            self.rounds.end_once(key, result)
 
     async def finish(self) -> None:
         """Let out the last progress that was held back, before the answer."""

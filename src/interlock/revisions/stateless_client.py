@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
-from ..wire.errors import BadResult
-from ..wire.exchange import Exchange, Result
+from ..wire.errors import BadResult, RemoteError
+from ..wire.exchange import Exchange, Question, Result
 from ..wire.frames import encode
 from ..wire.link import Link
 from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from ..wire.methods import METHODS
+from ..wire.types.capabilities import ClientCapabilities
 from .client_edge import ClientEdge
 from .identity import Identity
+from .questions import needs_of
 from .revision import Revision
 
 __all__ = ["StatelessClient", "envelope"]
 
-_ASKED_BY_RETURN = frozenset({"elicitation", "sampling", "roots"})
+_ROUNDS = 32  # of questions for one call; a server that asks on and on is given up
+_MAY_ASK = frozenset(name for name, row in METHODS.items() if row.may_ask)
+
+
+class _Asked(msgspec.Struct):
+    """One of the inputRequests."""
+
+    method: str
+    params: dict[str, Any] = {}
 
 
 def envelope(revision: Revision, me: Identity) -> dict[str, Any]:
     """The `_meta` of every request (2026-07-28 basic/index#meta)."""
-    # Answering `input_required` is not built yet, so what would lead to it is not declared.
-    declared = {key: value for key, value in me.capabilities_for(revision).items() if key not in _ASKED_BY_RETURN}
+    declared = me.capabilities_for(revision)
     return {
         PROTOCOL_VERSION: revision.name,
         CLIENT_CAPABILITIES: Raw(encode(declared)),  # the same on every request, so encoded once
@@ -36,12 +47,44 @@ class StatelessClient(ClientEdge):
     def __init__(self, link: Link, revision: Revision, me: Identity, discovered: Mapping[str, Any]) -> None:
         super().__init__(link, revision, discovered)
         self._envelope = envelope(revision, me)
+        self._declared = msgspec.convert(me.capabilities_for(revision), ClientCapabilities)
 
     async def __call__(self, exchange: Exchange) -> Result:
         self.check_offered(exchange.method)
         meta = {**self._envelope, **exchange.meta.trace(), **exchange.params.get("_meta", {})}
-        result = await self.carry(exchange, exchange.params, meta)
-        kind = result.get("resultType", "complete")
-        if kind != "complete":  # an unknown kind makes the whole response invalid (basic/index#result-type)
-            raise BadResult(f"{exchange.method}: a result of the unknown kind {kind!r:.60}")
-        return result
+        inputs: dict[str, Any] = {}
+        for _ in range(_ROUNDS):
+            result = await self.carry(exchange, {**exchange.params, **inputs}, meta)
+            kind = result.get("resultType", "complete")
+            if kind == "complete":
+                return result
+            if kind != "input_required" or exchange.method not in _MAY_ASK:
+                # an unknown kind makes the whole response invalid (basic/index#result-type)
+                raise BadResult(f"{exchange.method}: a result of the unknown kind {kind!r:.60}")
+            inputs = await self._inputs(exchange, result)
+        raise RemoteError(f"{exchange.method}: the server asked for more than {_ROUNDS} rounds")
+
+    async def _inputs(self, exchange: Exchange, result: Result) -> dict[str, Any]:
+        """What the retry says beside the same params: all answers, and the state byte for byte (patterns/mrtr)."""
+        asked, state = result.get("inputRequests"), result.get("requestState", UNSET)
+        if not isinstance(asked, dict | None) or not isinstance(state, str | UnsetType):
+            raise BadResult(f"{exchange.method}: inputRequests or requestState is malformed")
+        if not asked and state is UNSET:
+            raise BadResult(f"{exchange.method}: input_required without a question or a state")
+        requests = cast("dict[str, Any]", asked or {})
+        questions = {key: self._question(exchange.method, each) for key, each in requests.items()}
+        answers = {key: await exchange.ask(question) for key, question in questions.items()}
+        inputs: dict[str, Any] = {"inputResponses": answers} if questions else {}
+        return inputs if state is UNSET else {**inputs, "requestState": state}
+
+    def _question(self, method: str, asked: Any) -> Question:
+        """One of the questions, if it is one that we said we answer; all are looked at before any is answered."""
+        try:
+            request = msgspec.convert(asked, _Asked)
+        except msgspec.ValidationError as error:
+            raise BadResult(f"{method}: a malformed question ({error})") from None
+        question = Question(request.method, request.params)
+        capability = self.revision.questions.get(request.method)
+        if capability is None or not all(self._declared.can(need) for need in (capability, *needs_of(question))):
+            raise BadResult(f"{method}: the server asks {request.method!r:.60}, which this client did not declare")
+        return question

@@ -14,6 +14,7 @@ from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
 from ..wire.types.common import LOG_LEVELS
 from .answering import answer, refuse
+from .asker import Asker
 from .asking import check_can_ask
 from .revision import Era, Revision
 from .served import Served
@@ -25,8 +26,16 @@ __all__ = ["StatelessServer", "check_envelope"]
 class StatelessServer:
     """Any number of clients. Each request brings its version, its capabilities and its identity."""
 
-    def __init__(self, handler: Handler, rows: dict[str, Revision], *, principal: Principal = LOCAL) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        *,
+        principal: Principal = LOCAL,
+        asker: Asker | None = None,
+    ) -> None:
         self._handler = handler
+        self._asker = asker
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         self._supported = names_of(rows)
         self._principal = principal
@@ -60,6 +69,10 @@ class StatelessServer:
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
             return self._listen(exchange, id), exchange
+        if self._asker is not None:
+            rounds = exchange.rounds = self._asker.rounds_of(self._handler, exchange)
+            if rounds is not None:
+                return answer(rounds, exchange, id), exchange
         return answer(self._handler, exchange, id), exchange
 
     async def _listen(self, exchange: Served, id: Id) -> bytes:

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import LocalError
-from ..wire.exchange import Exchange, Peer
+from ..wire.errors import ConnectionClosed, LocalError
+from ..wire.exchange import Exchange, Peer, Question
+from ..wire.frames import encode
 from ..wire.types.common import LOG_LEVELS
+from .forms import form_of
+from .questions import (
+    Root,
+    Sampled,
+    ask_form,
+    ask_roots,
+    ask_sample,
+    ask_url,
+    read_form,
+    read_roots,
+    read_sample,
+    read_url,
+)
 
 __all__ = ["Context", "BlockingContext"]
 
@@ -63,6 +80,83 @@ class Context:
         """Send a log message to the client, if it listens at this level. `data` is any JSON value."""
         return self._log(level, data, logger)
 
+    # --- asking: the same line in every revision --------------------------------------------------
+
+    def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
+        """Ask the user to fill in a form; gives what they entered, as `wanted`.
+
+        `wanted` is a flat record type (msgspec, dataclass, TypedDict), a plain type, or a JSON Schema (gives a dict).
+        Raises `Declined` if the user says no, `CannotAsk` if the client cannot ask them.
+
+        What stands before a question may run again: ask first and act after, or wrap the act in `once`.
+        """
+        return self._elicit(message, wanted, key)
+
+    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+        """Ask the user to open a page, for what must not pass through the client. Returns when they agreed to."""
+        return self._elicit_url(message, url, key)
+
+    def sample(
+        self,
+        messages: str | Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int = 1000,
+        system_prompt: str | None = None,
+        temperature: float | None = None,
+        stop_sequences: list[str] | None = None,
+        model_preferences: Mapping[str, Any] | None = None,
+        tools: list[Any] | None = None,
+        tool_choice: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """Ask the client's model; gives a `Sampled` with `.text`."""
+        options = {
+            "system_prompt": system_prompt,
+            "temperature": temperature,
+            "stop_sequences": stop_sequences,
+            "model_preferences": model_preferences,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "metadata": metadata,
+        }
+        return self._sample(ask_sample(messages, max_tokens, options, key))
+
+    def roots(self, *, key: str | None = None) -> Any:
+        """The places the client's user works in: a list of `Root`."""
+        return self._roots(key)
+
+    def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
+        """Do something once, however often this function runs until all its questions are answered.
+
+        The result must be JSON; it comes back as plain data, or as `wanted`.
+        """
+        return self._once(key, act, wanted)
+
+    async def _elicit(self, message: str, wanted: Any, key: str | None) -> Any:
+        form = form_of(wanted)
+        return read_form(message, form, await self.exchange.ask(ask_form(message, form, key)))
+
+    async def _elicit_url(self, message: str, url: str, key: str | None) -> None:
+        read_url(message, await self.exchange.ask(ask_url(message, url, key)))
+
+    async def _sample(self, question: Question) -> Sampled:
+        return read_sample(await self.exchange.ask(question))
+
+    async def _roots(self, key: str | None) -> list[Root]:
+        return read_roots(await self.exchange.ask(ask_roots(key)))
+
+    async def _once(self, key: str, act: Callable[[], Any], wanted: Any) -> Any:
+        done = self.exchange.begin_once(key)
+        if done is None:
+            result: bytes | None = None
+            try:
+                given = act()
+                done = result = encode(await given if inspect.isawaitable(given) else given)
+            finally:
+                self.exchange.end_once(key, result)
+        return _decoded(done, wanted)
+
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         token = self.exchange.meta.progress_token
         if token is UNSET:
@@ -84,6 +178,10 @@ class Context:
         await self.exchange.notify("notifications/message", told)
 
 
+def _decoded(data: bytes, wanted: Any) -> Any:
+    return msgspec.json.decode(data, type=wanted)
+
+
 class BlockingContext(Context):
     """The same for a handler in a thread: its methods wait instead of being awaited."""
 
@@ -99,20 +197,69 @@ class BlockingContext(Context):
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         self._wait(self._log(level, data, logger))
 
+    def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
+        return self._asked(self._elicit(message, wanted, key))
+
+    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:
+        self._asked(self._elicit_url(message, url, key))
+
+    def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> Sampled:
+        return self._asked(super().sample(messages, **options))
+
+    def roots(self, *, key: str | None = None) -> list[Root]:
+        return self._asked(self._roots(key))
+
+    def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
+        """`act` runs in this thread."""
+        done: bytes | None = self._asked(self._begin_once(key))
+        if done is None:
+            result: bytes | None = None
+            try:
+                done = result = encode(act())
+            finally:
+                self._asked(self._end_once(key, result))
+        return _decoded(done, wanted)
+
+    async def _begin_once(self, key: str) -> bytes | None:
+        return self.exchange.begin_once(key)
+
+    async def _end_once(self, key: str, result: bytes | None) -> None:
+        self.exchange.end_once(key, result)
+
+    def _asked(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Wait for an answer. Raises in this thread when the run is ended, to be run again or not."""
+        waiting = self._on_loop(work)
+        if waiting is None:
+            raise ConnectionClosed("nobody is left to be asked: the request or its loop is over")
+        try:
+            return self._until_done(waiting)
+        except CancelledError:
+            raise asyncio.CancelledError from None
+
     def _wait(self, work: Coroutine[Any, Any, None]) -> None:
         """Wait for it on the loop. A thread that outlives its request or its loop has nobody left to speak to."""
+        waiting = self._on_loop(work)
+        if waiting is not None:
+            try:
+                self._until_done(waiting)
+            except CancelledError:
+                pass
+
+    def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Future[Any] | None:
         if not self.exchange.live or self._loop.is_closed():
             work.close()
-            return
+            return None
         try:
-            waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
             work.close()
-            return
-        while not self._loop.is_closed() and not waiting.done():
+            return None
+
+    def _until_done(self, waiting: Future[Any]) -> Any:
+        while not self._loop.is_closed() or waiting.done():
             try:
-                waiting.result(timeout=1.0)
+                return waiting.result(timeout=1.0)
             except TimeoutError:
-                continue
-        if waiting.done() and not waiting.cancelled():
-            waiting.result()
+                if waiting.done():
+                    raise
+        return None

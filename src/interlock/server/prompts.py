@@ -10,7 +10,6 @@ from msgspec import UNSET
 
 from ..wire.errors import InvalidParams
 from ..wire.exchange import Exchange, Result
-from ..wire.frames import encode
 from ..wire.types.content import CONTENT_TYPES, TextContent
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
 from .calling import caller_of
@@ -37,26 +36,37 @@ class RegisteredPrompt:
         signature = read_signature(function, Context)
         required = set(cast("list[str]", signature.schema.get("required", [])))
         self.takes_context = signature.context is not None
+        self.names = signature.names
         self.noun = Prompt(
             name=name or cast(str, getattr(function, "__name__", "")),
             title=title or UNSET,
             description=description or (function.__doc__ or "").strip() or UNSET,
-            arguments=[PromptArgument(name=each, required=each in required) for each in signature.names] or UNSET,
+            arguments=[
+                PromptArgument(name=each, required=each in required, **_words(signature.schema, each))
+                for each in signature.names
+            ]
+            or UNSET,
             meta=dict(meta) if meta else UNSET,
         )
-        self._decode = signature.decoder.decode
+        self._arguments: type[Any] = signature.decoder.type
         self._call = caller_of(function, signature, threads)
 
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)
         try:
-            arguments = msgspec.structs.asdict(self._decode(encode(params.arguments or {})))
+            arguments = msgspec.structs.asdict(msgspec.convert(params.arguments or {}, self._arguments, strict=False))
         except msgspec.ValidationError as error:
             told = f"Invalid arguments for {self.noun.name}: {str(error).replace('`', chr(39))}"
             raise InvalidParams(told) from None
         messages = _messages(await self._call(arguments, exchange))
         described = {"description": self.noun.description} if self.noun.description is not UNSET else {}
         return {**described, "messages": messages}
+
+
+def _words(schema: dict[str, Any], name: str) -> dict[str, str]:
+    """What `Annotated[str, msgspec.Meta(title=…, description=…)]` says about an argument."""
+    member = schema["properties"][name]
+    return {word: member[word] for word in ("title", "description") if isinstance(member.get(word), str)}
 
 
 def _messages(value: Any) -> list[Any]:

@@ -1,13 +1,12 @@
-"""Resources with a fixed URI."""
+"""Resources with a fixed URI, and what a value becomes when a resource is read."""
 
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
@@ -18,10 +17,9 @@ from .calling import caller_of
 from .context import Context
 from .schema import read_signature
 from .threads import Threads
+from .uri_templates import is_uri
 
-__all__ = ["RegisteredResource"]
-
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~%]*")  # RFC 3986: a scheme, then URI characters only
+__all__ = ["RegisteredResource", "contents_of"]
 
 
 class RegisteredResource:
@@ -39,7 +37,7 @@ class RegisteredResource:
         mime_type: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        if not _URI.fullmatch(uri):
+        if not is_uri(uri):
             raise LocalError(f"{uri!r} is no URI: write scheme:rest with reserved characters percent-encoded")
         signature = read_signature(function, Context)
         if signature.names:
@@ -56,14 +54,18 @@ class RegisteredResource:
         self._call = caller_of(function, signature, threads)
 
     async def read(self, exchange: Exchange) -> list[ResourceContents]:
-        value = await self._call({}, exchange)
-        return [self._contents(value)]
+        return contents_of(await self._call({}, exchange), self.noun.uri, self.noun.mime_type)
 
-    def _contents(self, value: Any) -> ResourceContents:
-        uri, mime_type = self.noun.uri, self.noun.mime_type
-        if isinstance(value, bytes | bytearray):
-            blob = base64.b64encode(value).decode()
-            return ResourceContents(uri=uri, blob=blob, mime_type=mime_type or "application/octet-stream")
-        if isinstance(value, str):
-            return ResourceContents(uri=uri, text=value, mime_type=mime_type or "text/plain")
-        return ResourceContents(uri=uri, text=encode(value).decode(), mime_type=mime_type or "application/json")
+
+def contents_of(value: Any, uri: str, mime_type: str | UnsetType) -> list[ResourceContents]:
+    """What a resource function returned: text, bytes (a blob), any value (JSON), or contents made by the author."""
+    if isinstance(value, ResourceContents):
+        return [value]
+    if isinstance(value, list) and value and all(isinstance(part, ResourceContents) for part in cast(Any, value)):
+        return cast("list[ResourceContents]", value)
+    if isinstance(value, bytes | bytearray):
+        blob = base64.b64encode(value).decode()
+        return [ResourceContents(uri=uri, blob=blob, mime_type=mime_type or "application/octet-stream")]
+    if isinstance(value, str):
+        return [ResourceContents(uri=uri, text=value, mime_type=mime_type or "text/plain")]
+    return [ResourceContents(uri=uri, text=encode(value).decode(), mime_type=mime_type or "application/json")]

@@ -13,7 +13,7 @@ import msgspec
 
 from ..wire.errors import LocalError
 
-__all__ = ["Signature", "read_signature"]
+__all__ = ["Signature", "hints_of", "read_signature"]
 
 _PLAIN = (str, int, float, bool, type(None), bytes)
 
@@ -29,7 +29,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
     """Read the type hints of `function`; the parameter annotated with `context_type` is not an argument."""
-    hints = _hints(function)
+    hints = hints_of(function)
     fields: list[Any] = []
     context: str | None = None
     for name, parameter in inspect.signature(function).parameters.items():
@@ -50,7 +50,8 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     return Signature(decoder, schema, context, tuple(field[0] for field in fields))
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The type hints of anything callable."""
     inner = cast(Any, function)
     if isinstance(inner, functools.partial):
         inner = cast(Any, inner).func

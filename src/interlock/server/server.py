@@ -5,15 +5,19 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET, Raw
 
+from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
+from ..revisions.rounds import AskingRules
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..state.sealing import Seal
 from ..transport.http_server import HttpApp, HttpOptions
 from ..transport.keepalive import Keepalive
 from ..transport.runner import run_http
@@ -25,14 +29,19 @@ from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limit
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
+from ..wire.types.completion import PromptRef
+from ..wire.types.content import ResourceContents
 from ..wire.types.tools import ToolAnnotations
 from .calling import caller_of
 from .changes import Changes
+from .completions import Completions
 from .context import Context
+from .declared import declared
 from .pages import Catalogue
 from .prompts import RegisteredPrompt
 from .resources import RegisteredResource
 from .schema import read_signature
+from .templates import RegisteredTemplate
 from .threads import Threads
 from .tools import RegisteredTool
 
@@ -63,6 +72,8 @@ class Server:
         identify: bool = True,
         strict: bool = False,
         threads: int = 32,
+        state_keys: Sequence[bytes] = (),
+        state_seconds: float = 600.0,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -80,14 +91,21 @@ class Server:
         self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
         self._hints = {"ttlMs": int(cache_seconds * 1000), "cacheScope": cache_scope}
         self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
+        self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
         self._changes = Changes()
         self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
         self._resources: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
-        self._templates: Catalogue[None] = Catalogue("resourceTemplates", page_size)
+        self._templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
         self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
+        self._completions = Completions(self._threads)
         self._speaks = False  # does any handler take a Context, and so may log?
-        self._handlers: dict[str, Handler] = {
+        self._handlers = self._answers()
+        self._handler: Handler = self._dispatch
+        self._filtered = False
+
+    def _answers(self) -> dict[str, Handler]:
+        return {
             "tools/call": self._call_tool,
             "server/discover": self._discover,
             "tools/list": self._list_tools,
@@ -96,10 +114,20 @@ class Server:
             "resources/read": self._read_resource,
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
             "subscriptions/listen": self._listen,
         }
-        self._handler: Handler = self._dispatch
-        self._filtered = False
+
+    def _asker(self, seal: Seal, seconds: float) -> Asker:
+        rules = AskingRules(
+            sealer=seal,
+            clock=time.time,
+            seconds=seconds,
+            result_meta=self._identity,
+            parks=self._parks,
+            single_use=self._single_use,
+        )
+        return Asker(rules)
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -136,10 +164,20 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        input_schema: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        park: bool = False,
+        single_use: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
-        """Offer a function as a tool: bare, or with facts about it."""
+        """Offer a function as a tool: bare, or with facts about it.
+
+        The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
+        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
+
+        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
+        repeat. With `single_use` every state that travels between its rounds counts once.
+        """
 
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
@@ -159,11 +197,16 @@ class Server:
         mime_type: str | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]:
-        """Offer what a function returns as the resource at `uri`."""
+        """Offer what a function returns as the resource at `uri`.
+
+        With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
+        every URI of that shape that is no resource of its own; of several templates the first one registered.
+        """
         check_author_keys(meta)
+        kind, catalogue = (RegisteredTemplate, self._templates) if "{" in uri else (RegisteredResource, self._resources)
 
         def register(function: F) -> F:
-            resource = RegisteredResource(
+            resource = kind(
                 uri,
                 function,
                 threads=self._threads,
@@ -173,7 +216,7 @@ class Server:
                 mime_type=mime_type,
                 meta=meta,
             )
-            self._add(self._resources, "resources", uri, resource)
+            self._add(catalogue, "resources", uri, resource)
             return function
 
         return register
@@ -199,6 +242,24 @@ class Server:
             return function
 
         return register if function is None else register(function)
+
+    def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt, or for a variable of a resource template.
+
+        The function takes what was typed so far and, if it likes, a mapping of the arguments that are known already;
+        it returns a list of strings, the best first. The first hundred go out.
+        """
+        if (prompt is None) == (template is None):
+            raise LocalError("a completion is for a prompt or for a template: name one of them")
+        names = self._arguments_of(prompt=prompt, template=template)
+        if argument not in (names or ()):
+            raise LocalError(f"there is no argument {argument!r} of {prompt or template!r}: register that first")
+        return lambda function: self._completions.add(prompt, template, argument, function)
+
+    def _arguments_of(self, *, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
+        """What can be completed of a prompt or a template; None if there is none of that name."""
+        found = self._prompts.get(prompt) if prompt is not None else self._templates.get(template or "")
+        return found.names if found is not None else None
 
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
@@ -241,7 +302,8 @@ class Server:
         self._remove(self._tools, "tools", name)
 
     def remove_resource(self, uri: str) -> None:
-        self._remove(self._resources, "resources", uri)
+        """Take back a resource, or a template by its text."""
+        self._remove(self._templates if "{" in uri else self._resources, "resources", uri)
 
     def remove_prompt(self, name: str) -> None:
         self._remove(self._prompts, "prompts", name)
@@ -255,25 +317,26 @@ class Server:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
         self._changes.resource_updated(uri)
 
+    def _parks(self, method: str, params: Any) -> bool:
+        tool = self._tools.get(params.name) if method == "tools/call" else None
+        return tool is not None and tool.park
+
+    def _single_use(self, method: str, params: Any) -> bool:
+        tool = self._tools.get(params.name) if method == "tools/call" else None
+        return tool is not None and tool.single_use
+
     # --- the answers ------------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
         """What this server can do, derived from what is registered."""
-        listing = {"listChanged": True}
-        found: dict[str, Any] = {}
-        if self._tools.offered:
-            found["tools"] = listing
-        if self._resources.offered:
-            found["resources"] = {"subscribe": True, **listing}
-        if self._prompts.offered:
-            found["prompts"] = listing
-        if self._speaks:
-            found["logging"] = {}
-        if self._experimental:
-            found["experimental"] = self._experimental
-        if self._extensions:
-            found["extensions"] = self._extensions
-        return msgspec.convert(found, ServerCapabilities)
+        return declared(
+            {"experimental": self._experimental, "extensions": self._extensions},
+            tools=self._tools.offered,
+            resources=self._offers_resources,
+            prompts=self._prompts.offered,
+            completions=self._completions.offered,
+            logging=self._speaks,
+        )
 
     async def _discover(self, exchange: Exchange) -> Result:
         found: Result = {
@@ -294,10 +357,10 @@ class Server:
         return self._list(self._tools, self._tools.offered, exchange)
 
     async def _list_resources(self, exchange: Exchange) -> Result:
-        return self._list(self._resources, self._resources.offered, exchange)
+        return self._list(self._resources, self._offers_resources, exchange)
 
     async def _list_templates(self, exchange: Exchange) -> Result:
-        return self._list(self._templates, self._resources.offered, exchange)
+        return self._list(self._templates, self._offers_resources, exchange)
 
     async def _list_prompts(self, exchange: Exchange) -> Result:
         return self._list(self._prompts, self._prompts.offered, exchange)
@@ -310,15 +373,24 @@ class Server:
             raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
         return tool.call(exchange)
 
+    @property
+    def _offers_resources(self) -> bool:
+        return self._resources.offered or self._templates.offered
+
     async def _read_resource(self, exchange: Exchange) -> Result:
-        if not self._resources.offered:
+        if not self._offers_resources:
             raise MethodNotFound("This server does not offer resources")
-        uri: str = exchange.params.uri
-        resource = self._resources.get(uri)
-        if resource is None:
-            raise ResourceNotFound("Resource not found", {"uri": uri})
-        contents = await resource.read(exchange)
+        contents = await self._contents(exchange.params.uri, exchange)
         return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
+        """A resource of exactly this URI wins over every template."""
+        if (resource := self._resources.get(uri)) is not None:
+            return await resource.read(exchange)
+        for template in self._templates.items():
+            if (arguments := template.arguments(uri)) is not None:
+                return await template.read(uri, arguments, exchange)
+        raise ResourceNotFound("Resource not found", {"uri": uri})
 
     async def _get_prompt(self, exchange: Exchange) -> Result:
         prompt = self._prompts.get(exchange.params.name)
@@ -327,6 +399,16 @@ class Server:
                 raise MethodNotFound("This server does not offer prompts")
             raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
         return await prompt.get(exchange)
+
+    async def _complete(self, exchange: Exchange) -> Result:
+        if not self._completions.offered:
+            raise MethodNotFound("This server does not offer completions")
+        ref = exchange.params.ref
+        prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
+        known = self._arguments_of(prompt=prompt, template=template)
+        if known is None:
+            raise InvalidParams(f"Unknown {'prompt' if template is None else 'resource template'}")
+        return await self._completions.complete(prompt, template, known, exchange)
 
     async def _listen(self, exchange: Exchange) -> Result:
         watched: set[str] = exchange.params.notifications.resource_subscriptions
@@ -338,13 +420,13 @@ class Server:
     # --- running ----------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
-        """End all streams of change notices: the process is about to go."""
+        """End all streams of change notices, and the runs that wait for answers: the process is about to go."""
         self._changes.close()
+        self.asker.parking.close()
 
     def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        found = self._tools.get(tool)
-        return found.param_headers if found is not None else ()
+        return found.param_headers if (found := self._tools.get(tool)) is not None else ()
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
@@ -362,9 +444,9 @@ class Server:
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP, until the process is told to stop."""
         if carrier == "http":
-            run_http(self.asgi(limits=limits, **options), host=host, port=port)
-        elif carrier == "stdio" and not options:
-            run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
-        else:
-            what = ", ".join(options) or repr(carrier)
-            raise LocalError(f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http'")
+            return run_http(self.asgi(limits=limits, **options), host=host, port=port)
+        if carrier != "stdio" or options:
+            raise LocalError(
+                f"{', '.join(options) or repr(carrier)}: serve over 'http', or over 'stdio' without options"
+            )
+        return run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)

@@ -20,7 +20,8 @@ from ..wire.types.content import CONTENT_TYPES
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
 from .calling import caller_of
 from .context import Context
-from .schema import read_signature
+from .given_schema import Arguments, read_given
+from .schema import Signature, read_signature
 from .threads import Threads
 
 __all__ = ["RegisteredTool", "result_of_value"]
@@ -41,9 +42,13 @@ class RegisteredTool:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        input_schema: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
+        park: bool = False,
+        single_use: bool = False,
     ) -> None:
-        signature = read_signature(function, Context)
+        self.park, self.single_use = park, single_use
+        signature, self._arguments = _signature(function, input_schema)
         self.name = name or cast(str, getattr(function, "__name__", ""))
         self.takes_context = signature.context is not None
         self.noun = Tool(
@@ -55,7 +60,6 @@ class RegisteredTool:
             meta=dict(meta) if meta else UNSET,
         )
         self.param_headers = _param_headers(self.name, signature.schema)
-        self._decode = signature.decoder.decode
         self._call = caller_of(function, signature, threads)
         _check_name(self.name)
 
@@ -63,7 +67,7 @@ class RegisteredTool:
         params: CallToolParams = exchange.params
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
         try:
-            arguments = asdict(self._decode(raw))
+            arguments = self._arguments(raw)
         except msgspec.ValidationError as error:
             return self._refuse_arguments(raw, error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -87,6 +91,15 @@ class RegisteredTool:
         reference = secrets.token_hex(4)
         log.exception("! tool %s failed (reference %s)", self.name, reference)
         return _failed(f"The tool {self.name} failed unexpectedly (reference {reference})")
+
+
+def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | None) -> tuple[Signature, Arguments]:
+    """What the function takes: by its type hints, or by the schema its author wrote."""
+    if input_schema is not None:
+        return read_given(function, Context, input_schema)
+    signature = read_signature(function, Context)
+    decode = signature.decoder.decode
+    return signature, lambda raw: asdict(decode(raw))
 
 
 def result_of_value(value: Any) -> Result:

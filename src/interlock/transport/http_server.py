@@ -24,6 +24,7 @@ from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, R
 from ..wire.exchange import ANONYMOUS, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
+from .asking import asker_of
 from .http_call import End, HttpCall, Message, Receive, Send, Timing
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
@@ -81,7 +82,7 @@ class HttpApp:
         self._body_bytes = body_bytes
         self._timing = timing
         self._limits = limits
-        self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None))
+        self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None), asker=asker_of(handler))
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False

@@ -10,6 +10,7 @@ from ..revisions.table import pick
 from ..wire.exchange import LOCAL, Handler, Principal
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Channel
+from .asking import asker_of
 from .duplex import Duplex
 from .keepalive import Keepalive, Pinger
 
@@ -46,7 +47,15 @@ def serve_channel(
         if on_end is not None:
             on_end()
 
-    side = ServerSide(handler, spoken or pick(None), strict=strictly, principal=principal, on_ready=ready, on_end=ended)
+    side = ServerSide(
+        handler,
+        spoken or pick(None),
+        strict=strictly,
+        principal=principal,
+        asker=asker_of(handler),
+        on_ready=ready,
+        on_end=ended,
+    )
     duplex = Duplex(channel, side, limits)
     side.attach(duplex)
     return duplex

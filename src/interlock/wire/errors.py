@@ -11,6 +11,7 @@
     ├── RemoteError                   the peer broke the rules of the protocol
     │   ├── BadFrame                  bytes that are no JSON-RPC message
     │   ├── BadResult                 an answer that is not what the method promises
+    │   ├── HttpStatus (status)       an HTTP status in the place of a message
     │   └── NoCommonRevision          no revision that both sides speak
     ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
     │   ├── ParseError                -32700
@@ -49,6 +50,7 @@ __all__ = [
     "RemoteError",
     "BadFrame",
     "BadResult",
+    "HttpStatus",
     "NoCommonRevision",
     "Refused",
     "ParseError",
@@ -121,6 +123,17 @@ class BadFrame(RemoteError):
 
 class BadResult(RemoteError):
     """The answer is not of the shape that the method promises."""
+
+
+class HttpStatus(RemoteError):
+    """The server, or something before it, gave an HTTP status and no JSON-RPC message. What it asks for beside
+    the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came."""
+
+    def __init__(
+        self, message: str, status: int, *, challenge: str | None = None, retry_after: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.challenge, self.retry_after = status, challenge, retry_after
 
 
 class NoCommonRevision(RemoteError):

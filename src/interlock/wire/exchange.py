@@ -94,6 +94,10 @@ class Question(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     needs: tuple[str, ...] = ()
     """The client capabilities without which it must not be asked."""
+    key: str | None = None
+    """Names it in every round; derived from the question itself where nobody chose one."""
+    check: Callable[[Result], None] | None = None
+    """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
 
 
 class Exchange:
@@ -102,7 +106,7 @@ class Exchange:
     This base speaks to nobody; the edges and the callers derive the ones that do.
     """
 
-    __slots__ = ("live", "meta", "method", "params", "patience", "peer", "raw")
+    __slots__ = ("_done", "live", "meta", "method", "params", "patience", "peer", "raw")
 
     def __init__(
         self,
@@ -125,6 +129,7 @@ class Exchange:
         """How long a caller is ready to wait; None where nobody said."""
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
+        self._done: dict[str, bytes] | None = None
 
     def silence(self) -> None:
         self.live = False
@@ -135,6 +140,15 @@ class Exchange:
     async def ask(self, question: Question) -> Result:
         """Elicitation, sampling, roots: whatever only the other side can answer."""
         raise CannotAsk(f"Nobody here can answer {question.method}")
+
+    def begin_once(self, key: str) -> bytes | None:
+        """What was done under this key already, as JSON; None: do it now and say so with `end_once`."""
+        return (self._done or {}).get(key)
+
+    def end_once(self, key: str, result: bytes | None) -> None:
+        """It was done, with this result; None: it failed, and counts as not done."""
+        if result is not None:
+            self._done = {**(self._done or {}), key: result}
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]

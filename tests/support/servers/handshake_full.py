@@ -1,6 +1,6 @@
 """A server that says everything the newest revision has words for, so that older ones have all of it to take away.
 
-What authors cannot register yet (icons of a tool, templates, an output schema) a filter adds, in the newest words.
+What authors cannot register yet (icons of a tool or a template, an output schema) a filter adds, in the newest words.
 """
 
 import asyncio

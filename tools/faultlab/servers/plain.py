@@ -53,7 +53,7 @@ async def chatter(lines: int, size: int, ctx: Context) -> str:
 @server.tool
 async def inside() -> dict[str, int]:
     """Without this call: requests that run, handlers that have not ended, tasks."""
-    running = sum(len(each) for each in gc.get_objects() if isinstance(each, Runs))
+    running = sum(len(each.by_id) for each in gc.get_objects() if isinstance(each, Runs))
     return {
         "running": running - 1,
         "unended": seen["started"] - seen["ended"],

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
+from .asking import MayAskParams
 from .common import Icon, Meta, Noun, Role
 
 __all__ = ["Prompt", "PromptArgument", "PromptMessage", "GetPromptParams"]
@@ -41,7 +42,7 @@ class PromptMessage(Noun):
             raise ValueError("the content of a prompt's message is one block, not a list")
 
 
-class GetPromptParams(Noun):
+class GetPromptParams(MayAskParams, kw_only=True):
     name: str
     arguments: dict[str, str] | UnsetType = UNSET
     meta: RequestMeta | UnsetType = field(default=UNSET, name="_meta")

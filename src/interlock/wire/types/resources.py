@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
+from .asking import MayAskParams
 from .common import Annotations, Icon, Meta, Noun
 
 __all__ = ["Resource", "ResourceTemplate", "ResourceParams"]
@@ -33,8 +34,8 @@ class ResourceTemplate(Noun):
     meta: Meta | UnsetType = field(default=UNSET, name="_meta")
 
 
-class ResourceParams(Noun):
-    """Params of read, subscribe and unsubscribe."""
+class ResourceParams(MayAskParams, kw_only=True):
+    """Params of read, which may ask, and of subscribe and unsubscribe, which never do."""
 
     uri: str
     meta: RequestMeta | UnsetType = field(default=UNSET, name="_meta")

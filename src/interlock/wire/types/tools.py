@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, field
 
 from ..meta import RequestMeta
+from .asking import MayAskParams
 from .common import Icon, Meta, Noun
 
 __all__ = ["Tool", "ToolAnnotations", "CallToolParams", "ListParams"]
@@ -40,7 +41,7 @@ class ListParams(Noun):
     meta: RequestMeta | UnsetType = field(default=UNSET, name="_meta")
 
 
-class CallToolParams(Noun):
+class CallToolParams(MayAskParams, kw_only=True):
     name: str
     arguments: Raw | UnsetType = UNSET
     meta: RequestMeta | UnsetType = field(default=UNSET, name="_meta")

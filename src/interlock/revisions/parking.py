@@ -1,0 +1,170 @@
+"""Asking while the run waits in memory: for work that is too costly to do again.
+
+Between two rounds the run is parked under a ticket that only this process knows; the client carries the ticket,
+sealed. A ticket is good once and for a limited time, then the run is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from ..wire.errors import InternalError, InvalidParams
+from ..wire.exchange import Exchange, Handler, Question, Result
+from .questions import check_answer
+from .rounds import STATE_REFUSED, AskingRules, Questions, Round
+from .served import Served
+
+__all__ = ["Parking", "Park"]
+
+
+class Parking:
+    """The runs of one server that wait for answers."""
+
+    def __init__(self, rules: AskingRules) -> None:
+        self._rules = rules
+        self._parked: dict[str, tuple[_Run, asyncio.TimerHandle]] = {}
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def put(self, run: _Run) -> str:
+        """The ticket for it."""
+        if len(self._parked) >= self._rules.parked_runs:
+            run.task.cancel()
+            raise InternalError("Too many runs are waiting for answers: try again later")
+        ticket = secrets.token_hex(16)
+        expiry = asyncio.get_running_loop().call_later(self._rules.seconds, self._expire, ticket)
+        self._parked[ticket] = (run, expiry)
+        return ticket
+
+    def take(self, ticket: str) -> _Run | None:
+        """The run of a ticket, which is used up by this. None: unknown, used, expired, or of another process."""
+        found = self._parked.pop(ticket, None)
+        if found is None:
+            return None
+        found[1].cancel()
+        return found[0]
+
+    def _expire(self, ticket: str) -> None:
+        run = self.take(ticket)
+        if run is not None:
+            run.task.cancel()
+
+    def close(self) -> None:
+        """Cancel every run that waits: the server is going."""
+        for ticket in list(self._parked):
+            self._expire(ticket)
+
+
+class _Run:
+    """One run of a handler over all its rounds: what it asked last, and what stirs whoever serves the round."""
+
+    def __init__(self, rules: AskingRules, handler: Handler, exchange: Served, given: Mapping[str, Any]) -> None:
+        self.exchange = exchange
+        self._given = given  # without a state, which is an empty one, answers match by key alone
+        self.questions = Questions(rules.grace, self._stir)
+        self._waiting: dict[str, asyncio.Future[Result]] = {}
+        self._stirred = asyncio.Event()
+        self.task = asyncio.get_running_loop().create_task(self._go(handler))
+
+    async def _go(self, handler: Handler) -> Result:
+        try:
+            return await handler(self.exchange)
+        finally:
+            self.questions.stop()
+            self._stir()
+
+    def _stir(self) -> None:
+        self._stirred.set()
+
+    async def until_quiet(self) -> None:
+        """Until it has ended, or waits for nothing but answers."""
+        await self._stirred.wait()
+        self._stirred.clear()
+
+    async def ask(self, exchange: Served, question: Question) -> Result:
+        key, digest = self.questions.key_of(exchange, question)
+        if key in self._given:
+            return check_answer(question, self._given[key])
+        if key not in self._waiting:
+            self._waiting[key] = asyncio.get_running_loop().create_future()
+            self.questions.add(key, digest, question)
+        try:
+            return await asyncio.shield(self._waiting[key])
+        except asyncio.CancelledError:
+            self._waiting.pop(key, None)
+            self.questions.withdraw(key)
+            raise
+
+    def answer(self, given: Mapping[str, Any]) -> None:
+        """Hand on what was answered; all of it is looked at before any of it counts."""
+        open = self.questions.open
+        found = {key: check_answer(open[key], given[key]) for key in open if key in given}
+        for key, members in found.items():
+            del open[key]
+            self._waiting.pop(key).set_result(members)
+        if open:
+            self.questions.look_again()  # asked once more, unless the run asks for others before
+
+    def speak_through(self, exchange: Served) -> None:
+        """The round now open is where it is heard and whom it serves."""
+        mine = self.exchange
+        mine.outlet, mine.meta, mine.peer, mine.meter = exchange.outlet, exchange.meta, exchange.peer, None
+        mine.live = True
+
+
+class Park:
+    """One round of a parked run. As a `Handler` it starts the run or goes on with it."""
+
+    def __init__(self, rules: AskingRules, parking: Parking, handler: Handler, exchange: Served) -> None:
+        self._rules = rules
+        self._parking = parking
+        self._handler = handler
+        self._round = Round(rules, exchange)
+        self._run: _Run | None = None
+        self._done: dict[str, bytes] = {}
+
+    async def __call__(self, exchange: Exchange) -> Result:
+        assert isinstance(exchange, Served)
+        run = await self._find(exchange)
+        try:
+            await run.until_quiet()
+        except asyncio.CancelledError:
+            run.task.cancel()
+            raise
+        exchange.meter = run.exchange.meter  # what it held back goes out before this round's answer
+        if run.task.done():
+            return run.task.result()
+        run.exchange.live = False  # nobody hears it until the next round
+        return self._round.input_required(run.questions.open, ticket=self._parking.put(run))
+
+    async def _find(self, exchange: Served) -> _Run:
+        state = await self._round.state()
+        if state is None:
+            self._run = _Run(self._rules, self._handler, exchange, self._round.given)
+            return self._run
+        run = self._parking.take(state.ticket)
+        if run is None:
+            raise InvalidParams(STATE_REFUSED)
+        run.speak_through(exchange)
+        try:
+            run.answer(self._round.given)
+        except InvalidParams:
+            run.task.cancel()
+            raise
+        return run
+
+    async def ask(self, exchange: Served, question: Question) -> Result:
+        assert self._run is not None
+        return await self._run.ask(exchange, question)
+
+    def begin_once(self, key: str) -> bytes | None:
+        """The run goes on where it was, so an act is done once by itself; under one key all the same."""
+        return self._done.get(key)
+
+    def end_once(self, key: str, result: bytes | None) -> None:
+        if result is not None:
+            self._done[key] = result

@@ -1,0 +1,112 @@
+"""Asking by running again: the default way to ask a stateless client.
+
+A run that asks registers its question and waits. When the round is over the run's own task is cancelled, as a timeout
+would, and all open questions are the result. The retry runs the function again, and the answers are simply there. What
+stands before a question may therefore run again; `once` keeps an act from being done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from msgspec import Raw
+
+from ..wire.exchange import Exchange, Handler, Question, Result
+from .questions import check_answer
+from .rounds import AskingRules, Questions, Round
+from .served import Served
+
+__all__ = ["Replay"]
+
+log = logging.getLogger("interlock.server")
+
+
+class Replay:
+    """The questions of one request. As a `Handler` it runs another one and turns what was asked into the result."""
+
+    def __init__(self, rules: AskingRules, handler: Handler, exchange: Served) -> None:
+        self._handler = handler
+        self._round = Round(rules, exchange)
+        self._questions = Questions(rules.grace, self._end)
+        self._single = rules.single_use(exchange.method, exchange.params)
+        self._asked: dict[str, str] = {}
+        self._answers: dict[str, Raw] = {}
+        self._done: dict[str, Raw] = {}
+        self._waiting: list[asyncio.Future[Result]] = []
+        self._task: asyncio.Task[object] | None = None
+        self._over = False
+        self._cancelled_before = 0
+
+    async def __call__(self, exchange: Exchange) -> Result:
+        state = await self._round.state()
+        if state is not None:
+            self._asked, self._answers, self._done = state.asked, state.answers, state.done
+        task = self._task = asyncio.current_task()
+        assert task is not None
+        try:
+            result = await self._handler(exchange)
+        except BaseException as error:
+            if not self._over:
+                raise
+            result = {}
+            if not isinstance(error, asyncio.CancelledError):
+                log.debug("= a run that was ended to ask failed on its way out", exc_info=error)
+        finally:
+            self._questions.stop()
+        if not self._over:
+            return result  # a question nobody waits for any more is not asked
+        if task.uncancel() > self._cancelled_before:
+            raise asyncio.CancelledError  # somebody else has ended it meanwhile
+        return self._ask_client()
+
+    def _ask_client(self) -> Result:
+        digests = {**self._asked, **self._questions.digests}
+        return self._round.input_required(
+            self._questions.open, single=self._single, asked=digests, answers=self._answers, done=self._done
+        )
+
+    def _end(self) -> None:
+        """The round is over: so is this run, by ordinary cancellation."""
+        if not self._over and self._task is not None:
+            self._over = True
+            self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
+            self._task.cancel()
+            for waiting in self._waiting:  # a handler in a thread asks from outside of the task
+                waiting.cancel()
+
+    async def ask(self, exchange: Served, question: Question) -> Result:
+        """The answer, if it is there already; else the end of this run."""
+        key, digest = self._questions.key_of(exchange, question)
+        answer = self._answer_to(key, digest)
+        if answer is not None:
+            members = check_answer(question, answer)
+            self._asked[key], self._answers[key] = digest, answer
+            return members
+        self._questions.add(key, digest, question)
+        waiting: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            return await waiting  # only a cancellation wakes it
+        except asyncio.CancelledError:
+            if not self._over:
+                self._questions.withdraw(key)
+            raise
+
+    def _answer_to(self, key: str, digest: str) -> Raw | None:
+        """Without a state, which is an empty one, answers match by key alone."""
+        if self._asked.get(key, digest) != digest:
+            return None  # the question is another one now: ask again
+        return self._answers.get(key) or self._round.given.get(key)
+
+    def begin_once(self, key: str) -> bytes | None:
+        """What an earlier round did under this key; None: do it now."""
+        found = self._done.get(key)
+        if found is None:
+            self._questions.acts(key)
+        return None if found is None else bytes(found)
+
+    def end_once(self, key: str, result: bytes | None) -> None:
+        if result is not None:
+            self._done[key] = Raw(result)
+        self._questions.acted(key)

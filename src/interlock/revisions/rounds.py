@@ -1,0 +1,237 @@
+"""What both ways of asking a stateless client share: the sealed state, the keys, and when a round is over.
+
+A round ends when nothing more is asked within a few turns of the loop (or a grace, if one is set), so questions asked
+together travel together (2026-07-28 basic/patterns/mrtr).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..wire.errors import InternalError, InvalidParams, LocalError
+from ..wire.exchange import Question, Result
+from ..wire.frames import encode
+from .asking import check_can_ask
+from .served import Served
+
+__all__ = ["Sealer", "AskingRules", "State", "Round", "Questions", "STATE_REFUSED"]
+
+STATE_REFUSED = "requestState is not valid for this request: start again without it"
+"""The one text for every state that is not ours, not theirs, not of this request or not of this time."""
+_TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
+_WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
+
+
+class Sealer(Protocol):
+    """Keeps a state secret and whole while it is in the client's hands."""
+
+    def seal(self, payload: bytes) -> str: ...
+
+    def open(self, sealed: str) -> bytes | None:
+        """The payload, or None for anything this sealer did not make."""
+        ...
+
+    async def consume(self, nonce: str, until: float) -> bool:
+        """True the first time, for states that count once; False whenever it is shown again."""
+        ...
+
+
+def _never(method: str, params: Any) -> bool:
+    return False
+
+
+class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server asks stateless clients."""
+
+    sealer: Sealer
+    clock: Callable[[], float]
+    """Seconds since the epoch: all replicas must agree on it."""
+    seconds: float = 600.0
+    """How long a state is good for, and how long a parked run waits."""
+    grace: float = 0.0
+    """Seconds to wait for further questions after the last one, instead of a few turns of the loop."""
+    state_bytes: int = 64 * 1024
+    """A longer state is an internal error on its way out and refused on its way in."""
+    parked_runs: int = 1000
+    """Runs that may wait in memory at once; a further one is refused with -32603."""
+    result_meta: Mapping[str, Any] = {}
+    """What every result of this server says about it."""
+    parks: Callable[[str, Any], bool] = _never
+    """Does the run of this request wait in memory instead of running again?"""
+    single_use: Callable[[str, Any], bool] = _never
+    """Does each state of this request count only once?"""
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What travels in `requestState`."""
+
+    principal: tuple[str, str, str]
+    until: float
+    request: str
+    nonce: str
+    single: bool = False
+    ticket: str = ""
+    """Of a parked run; replays carry the rest instead."""
+    asked: dict[str, str] = {}
+    """Every question so far by key, as a digest: an answer counts only for the question it was given to."""
+    answers: dict[str, Raw] = {}
+    done: dict[str, Raw] = {}
+
+
+_states = msgspec.json.Decoder(State)
+
+
+class Round:
+    """One request that may ask: what came with it, what it asked, and the timer at its end."""
+
+    def __init__(self, rules: AskingRules, exchange: Served) -> None:
+        params: Any = exchange.params
+        self.rules = rules
+        self.exchange = exchange
+        self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
+        self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
+        self.request = _request_of(exchange)
+
+    async def state(self) -> State | None:
+        """The state that came, everything about it verified; every failure is told in the same words."""
+        if self.sealed is None:
+            return None
+        state = self._read(self.sealed)
+        if state is None or not self._fits(state):
+            raise InvalidParams(STATE_REFUSED)
+        if state.single and not await self.rules.sealer.consume(state.nonce, state.until):
+            raise InvalidParams(STATE_REFUSED)
+        return state
+
+    def _read(self, sealed: str) -> State | None:
+        payload = self.rules.sealer.open(sealed) if len(sealed) <= self.rules.state_bytes else None
+        try:
+            return None if payload is None else _states.decode(payload)
+        except msgspec.DecodeError:
+            return None  # of an older version of ours
+
+    def _fits(self, state: State) -> bool:
+        mine = state.principal == _principal_of(self.exchange) and state.request == self.request
+        return mine and self.rules.clock() < state.until
+
+    def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
+        """The result that asks them, its state sealed."""
+        state = State(
+            principal=_principal_of(self.exchange),
+            until=self.rules.clock() + self.rules.seconds,
+            request=self.request,
+            nonce=secrets.token_hex(12),
+            **members,
+        )
+        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
+        result: Result = {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
+        return result | ({"_meta": dict(self.rules.result_meta)} if self.rules.result_meta else {})
+
+    def _sealed(self, state: State) -> str:
+        sealed = self.rules.sealer.seal(msgspec.json.encode(state))
+        if len(sealed) > self.rules.state_bytes:
+            told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
+            raise InternalError(told + " that may travel between rounds")
+        return sealed
+
+
+class Questions:
+    """What one run asks: keys, digests, and the moment at which nothing more is asked."""
+
+    def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
+        self._grace = grace
+        self._on_quiet = on_quiet
+        self._repeats: dict[str, int] = {}
+        self._check: asyncio.Handle | None = None
+        self._acting: set[str] = set()
+        self.digests: dict[str, str] = {}
+        self.open: dict[str, Question] = {}
+
+    def key_of(self, exchange: Served, question: Question) -> tuple[str, str]:
+        """The key of a question that may be asked, and its digest."""
+        check_can_ask(exchange.revision, exchange.peer, question)
+        digest = _digest(question.method.encode(), _canonical(encode(question.params)))
+        key = question.key or self._derived_key(question.method, digest)
+        if key in self.open and self.digests[key] != digest:
+            raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
+        return key, digest
+
+    def _derived_key(self, method: str, digest: str) -> str:
+        """Stable whatever else is asked: the question itself, and how often it was asked before."""
+        key = f"{_WORDS.get(method, 'ask')}-{digest[:12]}"
+        count = self._repeats[key] = self._repeats.get(key, 0) + 1
+        return key if count == 1 else f"{key}-{count}"
+
+    def add(self, key: str, digest: str, question: Question) -> None:
+        self.digests[key], self.open[key] = digest, question
+        self.look_again()
+
+    def withdraw(self, key: str) -> None:
+        """Nobody waits for it any more: the part of the run that asked was cancelled by another part."""
+        self.open.pop(key, None)
+        if not self.open:
+            self.stop()
+
+    def look_again(self) -> None:
+        """A few turns of the loop after the last question, or the grace, the round is over."""
+        self.stop()
+        loop = asyncio.get_running_loop()
+        if self._grace > 0:
+            self._check = loop.call_later(self._grace, self._quiet)
+        else:
+            self._check = loop.call_soon(self._turn, _TURNS)
+
+    def _turn(self, left: int) -> None:
+        if left:
+            self._check = asyncio.get_running_loop().call_soon(self._turn, left - 1)
+        else:
+            self._quiet()
+
+    def _quiet(self) -> None:
+        self._check = None
+        if not self._acting:  # what was begun is finished first: its result must not be lost
+            self._on_quiet()
+
+    def stop(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+
+    def acts(self, key: str) -> None:
+        """An act that must be done once is under way: no round ends meanwhile."""
+        if key in self._acting:
+            raise LocalError(f"once({key!r}) is under way already: give each act its own key")
+        self._acting.add(key)
+
+    def acted(self, key: str) -> None:
+        self._acting.discard(key)
+        if self.open and not self._acting:
+            self.look_again()
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+
+
+def _canonical(data: bytes) -> bytes:
+    return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+
+
+def _principal_of(exchange: Served) -> tuple[str, str, str]:
+    who = exchange.peer.principal
+    return who.issuer, who.subject, who.client
+
+
+def _request_of(exchange: Served) -> str:
+    """The request by its method and what it asks for; what differs between rounds does not count."""
+    members = msgspec.json.decode(exchange.raw or b"{}", type=dict[str, Raw])
+    for name in ("_meta", "inputResponses", "requestState"):
+        members.pop(name, None)
+    return _digest(exchange.method.encode(), _canonical(encode(members)))

@@ -1,0 +1,118 @@
+"""Sealing: what a client carries for us can be neither read nor changed by it (AES-256-GCM).
+
+Keys come from configuration and rotate: the first one seals, all of them open. Without configuration a key is made
+for this process alone, which is right for one process and wrong for several: those must share keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..wire.errors import LocalError
+
+__all__ = ["Seal", "new_key"]
+
+_VERSION = "s1"
+_NONCE = 12
+_KEPT = 100_000  # used states remembered until they expire; beyond it a further one is refused
+
+
+def new_key() -> bytes:
+    """A key to put into the configuration of all replicas."""
+    return secrets.token_bytes(32)
+
+
+class Seal:
+    """Seals with the first key and opens with any."""
+
+    def __init__(
+        self, keys: Sequence[bytes] = (), *, clock: Callable[[], float] = time.time, uses: Uses | None = None
+    ) -> None:
+        for key in keys:
+            if len(key) != 32:
+                raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
+        self._keys = {_id_of(key): key for key in keys or [new_key()]}
+        self._ciphers: dict[str, Any] = {}
+        self._uses = uses or Uses(clock)
+
+    def seal(self, payload: bytes) -> str:
+        id = next(iter(self._keys))
+        nonce = secrets.token_bytes(_NONCE)
+        sealed = nonce + self._cipher(id).encrypt(nonce, payload, _head(id))
+        return f"{_VERSION}.{id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+
+    def open(self, sealed: str) -> bytes | None:
+        version, _, rest = sealed.partition(".")
+        id, _, body = rest.partition(".")
+        if version != _VERSION or id not in self._keys:
+            return None
+        raw = _unbase64(body)
+        if raw is None or len(raw) <= _NONCE:
+            return None
+        return self._decrypt(id, raw)
+
+    def _decrypt(self, id: str, raw: bytes) -> bytes | None:
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher(id).decrypt(raw[:_NONCE], raw[_NONCE:], _head(id))
+        except InvalidTag:
+            return None
+
+    def _cipher(self, id: str) -> Any:
+        """Made at the first use: the library behind it is not loaded before."""
+        if id not in self._ciphers:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            self._ciphers[id] = AESGCM(self._keys[id])
+        return self._ciphers[id]
+
+    async def consume(self, nonce: str, until: float) -> bool:
+        return self._uses.first(nonce, until)
+
+
+class Uses:
+    """Which single-use states were used, until they would have expired anyway. For one process."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._used: dict[str, float] = {}
+
+    def first(self, nonce: str, until: float) -> bool:
+        """Is this the first use? Fails closed: when there is no room, nothing counts as new."""
+        if nonce in self._used:
+            return False
+        if len(self._used) >= _KEPT:
+            self._forget()
+        if len(self._used) >= _KEPT:
+            return False
+        self._used[nonce] = until
+        return True
+
+    def _forget(self) -> None:
+        now = self._clock()
+        self._used = {nonce: until for nonce, until in self._used.items() if until > now}
+
+
+def _id_of(key: bytes) -> str:
+    """Tells keys apart without telling anything about them."""
+    return hashlib.sha256(b"interlock key id" + key).hexdigest()[:8]
+
+
+def _head(id: str) -> bytes:
+    return f"interlock {_VERSION} {id}".encode()
+
+
+def _unbase64(text: str) -> bytes | None:
+    """Only the one spelling that `seal` writes: no white space, no padding, no loose bits."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return raw if base64.urlsafe_b64encode(raw).decode().rstrip("=") == text else None

@@ -1,0 +1,97 @@
+"""Where an HTTP client sends its requests, checked before anything is sent: the URL and the headers of its owner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import msgspec
+
+from ..wire.display import display
+from ..wire.errors import LocalError
+
+__all__ = ["Endpoint", "endpoint_of", "is_url"]
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address; the second one came in brackets
+_PORTS = {"http": 80, "https": 443}
+_OURS = ("content-", "mcp-", "proxy-")
+_OF_HTTP = {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"}
+_RESERVED = _OF_HTTP | {"accept", "accept-encoding", "origin", "last-event-id"}
+_LONGEST_URL = 8 * 1024
+_MOST_HEADER_BYTES = 64 * 1024
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """One MCP endpoint. `origin` is scheme, host and port: what a redirect must not leave."""
+
+    url: str
+    origin: str
+    headers: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Headers and queries hold secrets; what is printed into a log must not."""
+        return f"Endpoint({self.origin!r})"
+
+    def redirected(self, location: str) -> str | None:
+        """The URL a redirect names when it stays within the origin, else None."""
+        try:
+            url = urljoin(self.url, location)
+            return url if origin_of(_parsed(url)) == self.origin else None
+        except (LocalError, ValueError):
+            return None
+
+
+def is_url(text: str) -> bool:
+    return text[:8].lower().startswith(("http://", "https://"))
+
+
+def endpoint_of(url: str, headers: Mapping[str, str] | None = None) -> Endpoint:
+    """Check both, or raise `LocalError`; the message never shows what may be a secret."""
+    parts = _parsed(url)
+    return Endpoint(url, origin_of(parts), _checked(headers or {}))
+
+
+def origin_of(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def _parsed(url: str) -> SplitResult:
+    shown = display(url.partition("?")[0].rpartition("@")[2], 100)
+    if len(url) > _LONGEST_URL or not all("!" <= char <= "~" for char in url) or "\\" in url:
+        raise LocalError(f"{shown!r} is no URL: use printable ASCII without spaces (percent-encode the rest)")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise LocalError(f"{shown!r} is no URL: {error}") from None
+    if parts.scheme not in _PORTS:
+        raise LocalError(f"{shown!r}: the URL of an MCP endpoint begins with http:// or https://")
+    if "@" in parts.netloc:
+        raise LocalError(f"{shown!r}: no credentials in URLs, they end up in logs: use headers= for them")
+    if not parts.hostname or not _HOST.fullmatch(parts.hostname) or port == 0:
+        raise LocalError(f"{shown!r}: the URL names no host, or no port that exists")
+    if parts.fragment or url.endswith("#"):
+        raise LocalError(f"{shown!r}: a fragment (#...) never reaches a server: leave it out")
+    return parts
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    seen: set[str] = set()
+    for name, value in headers.items():
+        lower = name.lower()
+        if not _TOKEN.fullmatch(name):
+            raise LocalError(f"headers: {display(name, 60)!r} is no header name")
+        if lower in _RESERVED or lower.startswith(_OURS):
+            raise LocalError(f"headers: {name} belongs to the protocol and cannot be set")
+        if lower in seen:
+            raise LocalError(f"headers: {name} is there twice")
+        if not all(" " <= char <= "~" for char in value) or value != value.strip(" "):
+            raise LocalError(f"headers: the value of {name} must be printable ASCII without spaces around it")
+        seen.add(lower)
+    if sum(len(name) + len(value) for name, value in headers.items()) > _MOST_HEADER_BYTES:
+        raise LocalError(f"headers: more than {_MOST_HEADER_BYTES} bytes")
+    return dict(headers)

@@ -1,0 +1,139 @@
+"""revisions/parking.py: a parked run goes on where it was, once, and not for ever."""
+
+import asyncio
+
+import pytest
+
+from interlock.revisions.rounds import STATE_REFUSED
+from support.doubles import turns
+from support.rounds import Rounds, accept, form
+from support.virtual_time import virtual_time
+
+PARKS = {"parks": lambda method, params: True}
+GIVEN = {key: accept(n=number) for number, key in enumerate(["a", "b", "c"])}
+
+
+async def test_it_runs_once_over_all_rounds():
+    seen = []
+
+    async def asks(exchange):
+        seen.append("run")
+        first = await exchange.ask(form("A?", "a"))
+        one, two = await asyncio.gather(exchange.ask(form("B?", "b")), exchange.ask(form("C?", "c")))
+        return {"sum": first["content"]["n"] + one["content"]["n"] + two["content"]["n"]}
+
+    rounds = Rounds(asks, **PARKS)
+    assert (await rounds.all_of(GIVEN))["sum"] == 3
+    assert seen == ["run"] and len(rounds.asker.parking) == 0
+
+
+async def test_what_came_with_the_first_request_counts():
+    async def asks(exchange):
+        return (await exchange.ask(form("A?", "a")))["content"]
+
+    assert (await Rounds(asks, **PARKS)({"a": accept(n=7)}))["n"] == 7
+
+
+async def test_some_answers_leave_the_others_open():
+    async def asks(exchange):
+        await asyncio.gather(exchange.ask(form("A?", "a")), exchange.ask(form("B?", "b")))
+        return {"done": True}
+
+    rounds = Rounds(asks, **PARKS)
+    first = await rounds()
+    second = await asyncio.wait_for(rounds({}, first["requestState"]), 10)
+    assert sorted(second["inputRequests"]) == ["a", "b"]
+    state = second["requestState"]
+    third = await asyncio.wait_for(rounds({"a": accept()}, state), 10)
+    assert list(third["inputRequests"]) == ["b"]
+    assert (await rounds({"b": accept()}, third["requestState"]))["done"] is True
+
+
+@virtual_time
+async def test_a_run_nobody_comes_back_for_is_cancelled():
+    ended = []
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            ended.append(1)
+
+    rounds = Rounds(asks, seconds=60, **PARKS)
+    state = (await rounds())["requestState"]
+    await asyncio.sleep(59)
+    assert ended == [] and len(rounds.asker.parking) == 1
+    await asyncio.sleep(2)
+    assert ended == [1] and len(rounds.asker.parking) == 0
+    told = await rounds(GIVEN, state)
+    assert told["message"] == STATE_REFUSED
+
+
+async def test_there_is_a_bound():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks, parked_runs=2, **PARKS)
+    assert [(await rounds()).get("resultType") for _ in range(2)] == ["input_required"] * 2
+    assert (await rounds())["code"] == -32603
+    rounds.asker.parking.close()
+    await turns()
+
+
+async def test_a_malformed_answer_ends_the_run():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks, **PARKS)
+    state = (await rounds())["requestState"]
+    assert (await rounds({"a": 7}, state))["code"] == -32602
+    await turns()
+
+
+async def test_cancelling_a_round_ends_the_run():
+    ended, event = [], asyncio.Event()
+
+    async def waits(exchange):
+        try:
+            await event.wait()
+        finally:
+            ended.append(1)
+
+    task = asyncio.ensure_future(Rounds(waits, **PARKS)())
+    await turns()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await turns()
+    assert ended == [1]
+
+
+async def test_a_run_that_fails_fails_its_round():
+    async def fails(exchange):
+        await exchange.ask(form("A?", "a"))
+        raise RuntimeError("inside")
+
+    rounds = Rounds(fails, **PARKS)
+    state = (await rounds())["requestState"]
+    told = await rounds(GIVEN, state)
+    assert told["code"] == -32603 and "inside" not in told["message"]
+
+
+async def test_between_rounds_it_is_not_heard():
+    told, spoken = [], asyncio.Event()
+
+    async def speaks(exchange):
+        answer = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await spoken.wait()
+        await exchange.notify("notifications/message", {"level": "info", "data": "between"})
+        await answer
+        await exchange.notify("notifications/message", {"level": "info", "data": "after"})
+        return {}
+
+    rounds = Rounds(speaks, **PARKS)
+    asked = await rounds()
+    spoken.set()
+    await turns()
+    await rounds(GIVEN, asked["requestState"])
+    told += [params["data"] for _, params in rounds.outlet.told]
+    assert told == ["after"]

@@ -1,0 +1,173 @@
+"""revisions/replay.py: a run that asks is run again, and nobody can tell."""
+
+import asyncio
+import contextlib
+import logging
+
+import pytest
+
+from support.doubles import turns
+from support.rounds import Rounds, accept, form
+
+GIVEN = {key: accept(n=number) for number, key in enumerate(["a", "b", "c", "d"])}
+
+
+async def test_questions_in_a_row_take_a_round_each():
+    seen = []
+
+    async def asks(exchange):
+        seen.append("run")
+        first = await exchange.ask(form("A?", "a"))
+        second = await exchange.ask(form("B?", "b"))
+        return {"sum": first["content"]["n"] + second["content"]["n"]}
+
+    assert (await Rounds(asks).all_of(GIVEN))["sum"] == 1
+    assert len(seen) == 3
+
+
+async def test_the_result_is_dropped_when_a_run_swallows_its_end():
+    async def swallows(exchange):
+        with contextlib.suppress(asyncio.CancelledError):
+            await exchange.ask(form("A?", "a"))
+            return {"answered": True}
+        return {"answered": False}
+
+    rounds = Rounds(swallows)
+    assert (await rounds())["resultType"] == "input_required"
+    assert (await rounds.all_of(GIVEN))["answered"] is True
+
+
+async def test_a_run_that_fails_on_its_way_out_asks_all_the_same(caplog):
+    async def fails(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            raise RuntimeError("cleaning up")
+
+    with caplog.at_level(logging.INFO):
+        assert list((await Rounds(fails)())["inputRequests"]) == ["a"]
+    assert not caplog.records
+
+
+async def test_a_question_nobody_waits_for_is_not_asked():
+    async def forgets(exchange):
+        task = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await asyncio.sleep(0)
+        task.cancel()
+        return {"done": True}
+
+    assert (await Rounds(forgets)())["done"] is True
+
+
+async def test_an_act_is_done_once_over_all_rounds():
+    acts = []
+
+    async def acts_once(exchange):
+        await exchange.ask(form("A?", "a"))
+        done = exchange.begin_once("pay")
+        if done is None:
+            acts.append(1)
+            done = b'"paid"'
+            exchange.end_once("pay", done)
+        await exchange.ask(form("B?", "b"))
+        return {"done": done.decode()}
+
+    assert (await Rounds(acts_once).all_of(GIVEN))["done"] == '"paid"'
+    assert acts == [1]
+
+
+async def test_an_act_beside_a_question_is_finished_before_the_round_ends():
+    acts, slow = [], asyncio.Event()
+
+    async def both(exchange):
+        async def act():
+            if exchange.begin_once("pay") is None:
+                acts.append("begun")
+                await slow.wait()
+                acts.append("done")
+                exchange.end_once("pay", b"1")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(act())
+            group.create_task(exchange.ask(form("A?", "a")))
+        return {"ok": True}
+
+    rounds = Rounds(both)
+    first = asyncio.ensure_future(rounds())
+    await turns(10)
+    assert acts == ["begun"] and not first.done()
+    slow.set()
+    asked = await first
+    assert acts == ["begun", "done"]
+    assert (await rounds(GIVEN, asked["requestState"]))["ok"] is True
+    assert acts == ["begun", "done"]
+
+
+async def test_an_act_that_failed_counts_as_not_done():
+    tried = []
+
+    async def fails_first(exchange):
+        if exchange.begin_once("pay") is None:
+            tried.append(1)
+            exchange.end_once("pay", None if len(tried) == 1 else b"1")
+        await exchange.ask(form("A?", "a"))
+        return {}
+
+    await Rounds(fails_first).all_of(GIVEN)
+    assert len(tried) == 2
+
+
+async def test_a_question_that_has_changed_is_asked_again():
+    wording = ["Which one?"]
+
+    async def asks(exchange):
+        return {"said": (await exchange.ask(form(wording[0], "a")))["content"]}
+
+    rounds = Rounds(asks)
+    state = (await rounds())["requestState"]
+    wording[0] = "Delete everything?"
+    again = await rounds(GIVEN, state)
+    assert again["inputRequests"]["a"]["params"]["message"] == "Delete everything?"
+
+
+async def test_answers_of_earlier_rounds_are_not_asked_for_again():
+    async def asks(exchange):
+        for key in "abc":
+            await exchange.ask(form(f"{key}?", key))
+        return {"done": True}
+
+    rounds = Rounds(asks)
+    first = await rounds()
+    second = await rounds({"a": accept()}, first["requestState"])
+    third = await rounds({"b": accept()}, second["requestState"])
+    assert list(third["inputRequests"]) == ["c"]
+    assert (await rounds({"c": accept()}, third["requestState"]))["done"] is True
+
+
+async def test_who_cancels_the_run_has_the_last_word():
+    slow = asyncio.Event()
+
+    async def slow_to_end(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            await slow.wait()
+
+    task = asyncio.ensure_future(Rounds(slow_to_end)())
+    await turns(5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_the_task_is_itself_again_afterwards():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+
+    async def serves():
+        await Rounds(asks)()
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0)
+        return asyncio.current_task().cancelling()
+
+    assert await asyncio.ensure_future(serves()) == 0

@@ -1,0 +1,160 @@
+"""revisions/rounds.py: a state is taken back only as it was given, and a round ends when all is asked."""
+
+import asyncio
+
+import pytest
+
+from interlock.revisions.rounds import STATE_REFUSED, Questions
+from interlock.state.sealing import Seal
+from interlock.wire.errors import LocalError
+from interlock.wire.exchange import Principal
+from support.doubles import turns
+from support.rounds import Rounds, accept, form
+
+
+async def asks(exchange):
+    answer = await exchange.ask(form("Sure?", "sure"))
+    return {"content": [], "said": answer["action"]}
+
+
+REFUSED = {"code": -32602, "message": STATE_REFUSED}
+YES = {"sure": accept()}
+
+
+async def test_the_state_comes_back():
+    rounds = Rounds(asks)
+    asked = await rounds()
+    assert (await rounds(YES, asked["requestState"]))["said"] == "accept"
+
+
+@pytest.mark.parametrize(
+    "who",
+    [Principal("issuer", "bob"), Principal("other", "ada"), Principal("issuer", "ada", "another client")],
+)
+async def test_another_user_cannot_use_it(who):
+    rounds = Rounds(asks)
+    asked = await rounds()
+    assert await rounds(YES, asked["requestState"], who=who) == REFUSED
+
+
+async def test_another_request_cannot_use_it():
+    rounds = Rounds(asks)
+    state = (await rounds(arguments={"a": 1, "b": [2, {"x": 1, "y": 2}]}))["requestState"]
+    assert await rounds(YES, state, arguments={"a": 2}) == REFUSED
+    same = {"b": [2, {"y": 2, "x": 1}], "a": 1}  # the same arguments, written another way
+    assert (await rounds(YES, state, arguments=same))["said"] == "accept"
+
+
+async def test_it_expires():
+    rounds = Rounds(asks, seconds=60)
+    state = (await rounds())["requestState"]
+    rounds.now += 59
+    assert (await rounds(YES, state))["said"] == "accept"
+    rounds.now += 1
+    assert await rounds(YES, state) == REFUSED
+
+
+async def test_keys_rotate_and_are_gone():
+    old, new = bytes(32), bytes(range(32))
+    state = (await Rounds(asks)())["requestState"]
+    assert (await Rounds(asks, sealer=Seal([new, old]))(YES, state))["said"] == "accept"
+    assert await Rounds(asks, sealer=Seal([new]))(YES, state) == REFUSED
+
+
+async def test_a_sealed_text_that_is_no_state_is_refused():
+    seal = Seal([bytes(32)])
+    for payload in (b"", b"{}", b"[]", b'{"until":1}', b"\xff"):
+        assert await Rounds(asks)(YES, seal.seal(payload)) == REFUSED
+
+
+async def test_a_state_that_grows_too_large_is_an_internal_error():
+    async def collects(exchange):
+        await exchange.ask(form("One?", "one"))
+        await exchange.ask(form("Two?", "two"))
+        return {}
+
+    rounds = Rounds(collects, state_bytes=2000)
+    asked = await rounds()
+    told = await rounds({"one": accept(long="x" * 3000)}, asked["requestState"])
+    assert told["code"] == -32603 and "2000" in told["message"]
+    assert await rounds(YES, "s1." + "x" * 3000) == REFUSED
+
+
+async def test_single_use():
+    rounds = Rounds(asks, single_use=lambda method, params: True)
+    state = (await rounds())["requestState"]
+    assert (await rounds(YES, state))["said"] == "accept"
+    assert await rounds(YES, state) == REFUSED
+
+
+# --- keys and the end of a round ---
+
+
+async def test_a_key_of_its_own_for_every_question():
+    questions = Questions(0, lambda: None)
+    exchange = Served_()
+    one, _ = questions.key_of(exchange, form("One?"))
+    two, _ = questions.key_of(exchange, form("Two?"))
+    again, _ = questions.key_of(exchange, form("One?"))
+    assert len({one, two, again}) == 3 and again.startswith(one)
+    fresh = Questions(0, lambda: None)
+    assert fresh.key_of(exchange, form("Two?"))[0] == two  # the same whatever else was asked before
+    assert fresh.key_of(exchange, form("One?"))[0] == one
+
+
+def Served_():
+    rounds = Rounds(asks)
+    work = rounds.begin()
+    exchange = work.cr_frame.f_locals["exchange"]
+    work.close()
+    return exchange
+
+
+async def test_one_key_for_two_questions_is_a_mistake():
+    async def confuses(exchange):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(exchange.ask(form("One?", "k")))
+            group.create_task(exchange.ask(form("Two?", "k")))
+
+    told = await Rounds(confuses)()
+    assert told["code"] == -32603
+
+
+async def test_a_round_ends_some_turns_after_the_last_question():
+    ends = []
+    questions = Questions(0, lambda: ends.append(1))
+    questions.add("a", "d", form("A?"))
+    await asyncio.sleep(0)
+    questions.add("b", "d", form("B?"))
+    await turns(4)
+    assert ends == []
+    await turns(10)
+    assert ends == [1]
+
+
+async def test_an_act_under_way_holds_the_end_up():
+    ends = []
+    questions = Questions(0, lambda: ends.append(1))
+    questions.acts("pay")
+    questions.add("a", "d", form("A?"))
+    await turns(5)
+    assert ends == []
+    with pytest.raises(LocalError, match="under way"):
+        questions.acts("pay")
+    questions.acted("pay")
+    await turns(10)
+    assert ends == [1]
+
+
+async def test_a_grace_waits_for_more():
+    ends = []
+    questions = Questions(0.01, lambda: ends.append(1))
+    questions.add("a", "d", form("A?"))
+    await turns(5)
+    assert ends == []
+    questions.stop()
+    await asyncio.sleep(0.03)
+    assert ends == []
+    questions.add("b", "d", form("B?"))
+    while not ends:
+        await asyncio.sleep(0.005)

@@ -1,0 +1,110 @@
+"""server/completions.py: who suggests what, and how much of it goes out."""
+
+import pytest
+from msgspec import UNSET
+
+from interlock.server.completions import MOST_VALUES, Completions
+from interlock.server.context import Context
+from interlock.server.threads import Threads
+from interlock.wire.errors import InvalidParams, LocalError
+from interlock.wire.types.completion import CompleteParams, CompletionArgument, CompletionContext, PromptRef
+from support.doubles import Spoken
+
+
+def spoken(argument="city", value="", context=UNSET):
+    asked = CompletionArgument(name=argument, value=value)
+    return Spoken("completion/complete", CompleteParams(ref=PromptRef(name="p"), argument=asked, context=context))
+
+
+def completions(function, argument="city"):
+    found = Completions(Threads(2))
+    found.add("p", None, argument, function)
+    return found
+
+
+async def complete(function, **asked):
+    result = await completions(function).complete("p", None, ("city", "country"), spoken(**asked))
+    return result["completion"]
+
+
+async def test_the_value_so_far_reaches_the_function():
+    async def city(value):
+        return [name for name in ("Wien", "Weimar", "Graz") if name.startswith(value)]
+
+    assert await complete(city, value="W") == {"values": ["Wien", "Weimar"], "total": 2, "hasMore": False}
+
+
+async def test_known_arguments_reach_it_if_it_likes():
+    async def city(value: str, known: dict[str, str]):
+        return [f"{value} in {known.get('country')}"]
+
+    context = CompletionContext(arguments={"country": "Austria"})
+    assert (await complete(city, value="W", context=context))["values"] == ["W in Austria"]
+    assert (await complete(city, value="W", context=CompletionContext()))["values"] == ["W in None"]
+    assert (await complete(city, value="W"))["values"] == ["W in None"]
+
+
+async def test_a_plain_function_and_a_context_work():
+    def city(value: str, ctx: Context):
+        return [f"{value} for {ctx.client.name}"]
+
+    assert (await complete(city, value="W"))["values"] == ["W for unknown"]
+
+
+@pytest.mark.parametrize(
+    ("count", "sent", "more"), [(0, 0, False), (100, 100, False), (101, 100, True), (500, 100, True)]
+)
+async def test_a_hundred_go_out_in_their_order(count, sent, more):
+    async def city(value):
+        return tuple(str(number) for number in range(count))
+
+    found = await complete(city)
+    assert found == {"values": [str(number) for number in range(sent)], "total": count, "hasMore": more}
+    assert MOST_VALUES == 100
+
+
+async def test_nobody_completes_it():
+    async def city(value): ...
+
+    assert await complete(city, argument="country") == {"values": [], "total": 0, "hasMore": False}
+
+
+async def test_an_unknown_argument_is_refused():
+    async def city(value): ...
+
+    with pytest.raises(InvalidParams, match="'planet'"):
+        await complete(city, argument="planet")
+
+
+@pytest.mark.parametrize("value", [None, "abc", [1], {"a": 1}, ["a", None]])
+async def test_what_is_no_list_of_strings_is_an_error_of_the_server(value):
+    async def city(_):
+        return value
+
+    with pytest.raises(TypeError):
+        await complete(city)
+
+
+def test_there_is_one_completion_for_an_argument():
+    async def city(value): ...
+
+    found = completions(city)
+    found.add(None, "p", "city", city)  # a template of that name is another place
+    with pytest.raises(LocalError, match="already"):
+        found.add("p", None, "city", city)
+
+
+def test_a_completion_takes_one_or_two():
+    async def none(ctx: Context): ...
+    async def three(a, b, c): ...
+
+    for function in (none, three):
+        with pytest.raises(LocalError, match="takes"):
+            completions(function)
+
+
+def test_it_is_offered_from_the_first_on():
+    async def city(value): ...
+
+    assert not Completions(Threads(1)).offered
+    assert completions(city).offered

@@ -1,0 +1,95 @@
+"""server/forms.py: a form out of a type, and the answer as that type."""
+
+import dataclasses
+import enum
+from typing import Annotated, Any, Literal, TypedDict
+
+import msgspec
+import pytest
+
+from interlock.server.forms import check_accepted, form_of
+from interlock.wire.errors import InvalidParams, LocalError
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Seat(msgspec.Struct):
+    row: Annotated[int, msgspec.Meta(ge=1, le=40, title="Row")]
+    window: bool = True
+    color: Color = Color.RED
+    meal: Literal["veg", "fish"] | None = None
+    extras: list[Literal["bag", "lounge"]] = []
+
+
+@dataclasses.dataclass
+class Person:
+    name: str
+    age: int | None = None
+
+
+class Pair(TypedDict):
+    a: int
+    b: str
+
+
+def test_a_record():
+    form = form_of(Seat)
+    assert form.schema["properties"] == {
+        "row": {"type": "integer", "minimum": 1, "maximum": 40, "title": "Row"},
+        "window": {"type": "boolean", "default": True},
+        "color": {"type": "string", "enum": ["blue", "red"], "title": "Color", "default": "red"},
+        "meal": {"type": "string", "enum": ["fish", "veg"]},
+        "extras": {"type": "array", "items": {"type": "string", "enum": ["bag", "lounge"]}, "default": []},
+    }
+    assert form.schema["required"] == ["row"]
+    content = {"row": 7, "color": "blue", "extras": ["bag"]}
+    check_accepted(form, content)
+    assert form.read(content) == Seat(row=7, color=Color.BLUE, extras=["bag"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "content", "value"),
+    [
+        (Person, {"name": "Ada"}, Person("Ada")),
+        (Person, {"name": "Ada", "age": 36}, Person("Ada", 36)),
+        (Pair, {"a": 1, "b": "x"}, {"a": 1, "b": "x"}),
+        (str, {"value": "x"}, "x"),
+        (bool, {"value": False}, False),
+        (float, {"value": 1.5}, 1.5),
+        (Literal["a", "b"], {"value": "b"}, "b"),
+        (Color, {"value": "red"}, Color.RED),
+    ],
+)
+def test_what_comes_back(wanted, content, value):
+    form = form_of(wanted)
+    check_accepted(form, content)
+    assert form.read(content) == value
+
+
+def test_a_json_schema_gives_a_dict():
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    form = form_of(schema)
+    assert form.schema == schema
+    check_accepted(form, {"name": "x"})
+    assert form.read({"name": "x"}) == {"name": "x"}
+    with pytest.raises(InvalidParams):
+        check_accepted(form, {})
+
+
+class Nested(msgspec.Struct):
+    inner: Seat
+
+
+@pytest.mark.parametrize("wanted", [Nested, list[int], dict[str, int], Any, bytes, object, {"type": "string"}, None])
+def test_what_no_form_can_ask_for(wanted):
+    with pytest.raises(LocalError):
+        form_of(wanted)
+
+
+@pytest.mark.parametrize("content", [None, {}, {"row": "7"}, {"row": 0}, {"row": 7, "color": "green"}])
+def test_what_does_not_fit(content):
+    with pytest.raises(InvalidParams):
+        check_accepted(form_of(Seat), content)

@@ -1,0 +1,94 @@
+"""server/given_schema.py: a schema that its author wrote, and where the arguments go."""
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from interlock.server.context import Context
+from interlock.server.given_schema import read_given
+from interlock.wire.errors import LocalError
+
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"address": {"$anchor": "address", "type": "object"}},
+    "properties": {"home": {"$ref": "#/$defs/address"}},
+    "allOf": [{"anyOf": [{"required": ["home"]}]}],
+    "if": {"required": ["home"]},
+    "then": {},
+    "else": {"maxProperties": 0},
+    "additionalProperties": False,
+}
+
+
+def test_the_schema_is_kept_word_for_word_and_in_order():
+    async def function(arguments: dict): ...
+
+    signature, _ = read_given(function, Context, SCHEMA)
+    assert signature.schema == SCHEMA
+    assert list(signature.schema) == list(SCHEMA)
+
+
+def test_nobody_can_change_it_later():
+    async def function(arguments: dict): ...
+
+    schema = {"type": "object", "properties": {}}
+    signature, _ = read_given(function, Context, schema)
+    schema["properties"]["a"] = 1
+    assert signature.schema == {"type": "object", "properties": {}}
+
+
+def test_all_arguments_go_into_one_dict():
+    async def function(given, ctx: Context): ...
+
+    signature, arguments = read_given(function, Context, SCHEMA)
+    assert (signature.context, signature.names) == ("ctx", ("given",))
+    assert arguments(Raw(b'{"ctx": 1, "a": [null]}')) == {"given": {"ctx": 1, "a": [None]}}
+
+
+def test_or_each_into_its_own():
+    async def function(ctx: Context, **given): ...
+
+    signature, arguments = read_given(function, Context, SCHEMA)
+    assert (signature.context, signature.names) == ("ctx", ())
+    assert arguments(Raw(b'{"a": 1, "b-c": 2}')) == {"a": 1, "b-c": 2}
+
+
+def test_nobody_takes_the_place_of_the_context():
+    async def function(ctx: Context, **given): ...
+
+    _, arguments = read_given(function, Context, SCHEMA)
+    with pytest.raises(msgspec.ValidationError, match="ctx"):
+        arguments(Raw(b'{"ctx": 1}'))
+
+
+@pytest.mark.parametrize("raw", [b"[]", b'"a"', b"1", b"null"])
+def test_arguments_are_an_object(raw):
+    async def one(given): ...
+    async def many(**given): ...
+
+    for function in (one, many):
+        _, arguments = read_given(function, Context, SCHEMA)
+        with pytest.raises(msgspec.ValidationError):
+            arguments(Raw(raw))
+
+
+def test_another_signature_has_no_place_for_them():
+    async def none(): ...
+    async def only_context(ctx: Context): ...
+    async def two(a, b): ...
+    async def both(a, **b): ...
+    async def positions(*a): ...
+    async def positional(a, /): ...
+
+    for function in (none, only_context, two, both, positions, positional):
+        with pytest.raises(LocalError, match="one dict"):
+            read_given(function, Context, SCHEMA)
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"type": ["object"]}, {"type": "object", "x": object()}])
+def test_what_is_no_schema_of_an_object_is_refused(schema):
+    async def function(given): ...
+
+    with pytest.raises(LocalError, match="input_schema"):
+        read_given(function, Context, schema)

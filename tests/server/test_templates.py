@@ -1,0 +1,104 @@
+"""server/templates.py: one function for all resources of a shape."""
+
+from typing import Literal
+
+import pytest
+from msgspec import UNSET
+
+from interlock.server.context import Context
+from interlock.server.templates import RegisteredTemplate
+from interlock.server.threads import Threads
+from interlock.wire.errors import LocalError
+from support.doubles import Spoken
+
+
+def template(uri, function, **facts):
+    return RegisteredTemplate(uri, function, threads=Threads(2), **facts)
+
+
+async def read(registered, uri):
+    arguments = registered.arguments(uri)
+    return await registered.read(uri, arguments, Spoken("resources/read", None))
+
+
+def test_a_template_says_what_it_is():
+    async def note(id: str, ctx: Context):
+        """One note."""
+
+    registered = template("note://{id}", note, title="T", mime_type="text/plain", meta={"a": 1})
+    noun = registered.noun
+    assert (noun.uri_template, noun.name, noun.title, noun.description) == ("note://{id}", "note", "T", "One note.")
+    assert (noun.mime_type, noun.meta) == ("text/plain", {"a": 1})
+    assert registered.takes_context and registered.names == ("id",)
+
+
+def test_what_is_not_said_is_left_out():
+    async def note(id: str): ...
+
+    noun = template("note://{id}", note, name="N").noun
+    assert (noun.name, noun.title, noun.description, noun.mime_type, noun.meta) == ("N", UNSET, UNSET, UNSET, UNSET)
+
+
+async def test_contents_carry_the_uri_that_was_asked_for():
+    async def note(id: str):
+        return f"note {id}"
+
+    [contents] = await read(template("note://{id}", note, mime_type="text/x"), "note://a%20b")
+    assert (contents.uri, contents.text, contents.mime_type) == ("note://a%20b", "note a b", "text/x")
+
+
+async def test_a_plain_function_works_and_bytes_are_a_blob():
+    def picture(id: int):
+        return bytes([id])
+
+    [contents] = await read(template("picture://{id}", picture), "picture://7")
+    assert (contents.blob, contents.mime_type) == ("Bw==", "application/octet-stream")
+
+
+async def test_the_context_is_handed_over():
+    async def note(ctx: Context, id: str):
+        await ctx.exchange.notify("said", {"id": id})
+        return ""
+
+    registered, exchange = template("note://{id}", note), Spoken("resources/read", None)
+    await registered.read("note://1", registered.arguments("note://1"), exchange)
+    assert exchange.told == [("said", {"id": "1"})]
+
+
+def test_types_are_those_of_the_function():
+    async def find(n: int, kind: Literal["a", "b"], deep: bool = False, near: float | None = None): ...
+
+    registered = template("f:{n}/{kind}{?deep,near}", find)
+    assert registered.arguments("f:7/a") == {"n": 7, "kind": "a", "deep": False, "near": None}
+    assert registered.arguments("f:7/b?deep=true&near=1.5") == {"n": 7, "kind": "b", "deep": True, "near": 1.5}
+
+
+@pytest.mark.parametrize("uri", ["f:x/a", "f:7/c", "f:7/a?deep=maybe", "f:7", "g:7/a", "f:1.5/a"])
+def test_a_value_of_another_type_is_no_resource_of_this_template(uri):
+    async def find(n: int, kind: Literal["a", "b"], deep: bool = False): ...
+
+    assert template("f:{n}/{kind}{?deep}", find).arguments(uri) is None
+
+
+def test_text_stays_text():
+    async def note(id: str, more: str | None = None): ...
+
+    registered = template("n:{id}{?more}", note)
+    assert registered.arguments("n:007?more=null") == {"id": "007", "more": "null"}
+
+
+def test_the_function_takes_the_variables_and_nothing_else():
+    async def nothing(): ...
+    async def other(name: str): ...
+    async def more(id: str, name: str = ""): ...
+
+    for function in (nothing, other, more):
+        with pytest.raises(LocalError, match="differ"):
+            template("note://{id}", function)
+
+
+def test_what_may_be_absent_needs_a_default():
+    async def find(text: str): ...
+
+    with pytest.raises(LocalError, match="default"):
+        template("find:{?text}", find)

@@ -1,0 +1,93 @@
+"""state/sealing.py: only what was sealed here opens, whole and unchanged."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.state import sealing
+from interlock.state.sealing import Seal, Uses, new_key
+from interlock.wire.errors import LocalError
+from support.properties import many
+
+KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
+
+
+@given(st.binary(max_size=200))
+@many(50)
+def test_what_was_sealed_opens(payload):
+    seal = Seal([KEY])
+    assert seal.open(seal.seal(payload)) == payload
+
+
+def test_no_two_seals_are_the_same_and_nothing_shows():
+    seal = Seal([KEY])
+    one, two = seal.seal(b"secret" * 20), seal.seal(b"secret" * 20)
+    assert one != two
+    assert base64.urlsafe_b64encode(b"secret").decode() not in one and "secret" not in one
+
+
+def test_every_single_bit_counts():
+    seal = Seal([KEY])
+    sealed = seal.seal(b"a state of some length")
+    for at in range(len(sealed)):
+        for bit in range(7):
+            changed = sealed[:at] + chr(ord(sealed[at]) ^ (1 << bit)) + sealed[at + 1 :]
+            assert seal.open(changed) is None, (at, bit)
+
+
+def test_every_cut_and_every_addition_counts():
+    seal = Seal([KEY])
+    sealed = seal.seal(b"a state of some length")
+    assert all(seal.open(sealed[:end]) is None for end in range(len(sealed)))
+    for more in ("x", "=", "==", "A", " ", "\n", ".", "-TAMPERED", "\0", "é"):
+        assert seal.open(sealed + more) is None
+        assert seal.open(more + sealed) is None
+
+
+@given(st.text(max_size=80))
+@many(200)
+def test_noise_never_opens_and_never_raises(text):
+    seal = Seal([KEY])
+    assert seal.open(text) is None
+    assert seal.open("s1." + seal.seal(b"x").split(".")[1] + "." + text) is None
+
+
+def test_keys_rotate():
+    old = Seal([KEY]).seal(b"x")
+    both = Seal([OTHER, KEY])
+    assert both.open(old) == b"x"
+    assert Seal([OTHER]).open(old) is None
+    assert Seal([OTHER]).open(both.seal(b"y")) == b"y"
+    assert Seal([KEY]).open(both.seal(b"y")) is None
+
+
+def test_without_keys_a_process_seals_for_itself():
+    one, other = Seal(), Seal()
+    assert one.open(one.seal(b"x")) == b"x"
+    assert other.open(one.seal(b"x")) is None
+
+
+@pytest.mark.parametrize("key", [b"", b"short", bytes(33)])
+def test_a_key_has_32_bytes(key):
+    with pytest.raises(LocalError, match="32 bytes"):
+        Seal([key])
+    assert len(new_key()) == 32 and new_key() != new_key()
+
+
+async def test_what_counts_once_counts_once():
+    seal = Seal([KEY])
+    assert await seal.consume("n", 1e12)
+    assert not await seal.consume("n", 1e12)
+    assert await seal.consume("m", 1e12)
+
+
+def test_uses_are_forgotten_when_they_expire_and_refused_when_there_is_no_room(monkeypatch):
+    monkeypatch.setattr(sealing, "_KEPT", 3)
+    now = [0.0]
+    uses = Uses(lambda: now[0])
+    assert [uses.first(str(number), 10.0) for number in range(4)] == [True, True, True, False]
+    now[0] = 11.0
+    assert uses.first("later", 20.0)
+    assert not uses.first("later", 20.0)

@@ -1,0 +1,142 @@
+"""examples/everything.py: what the official suite asks for, said to every revision in its own words.
+
+Every frame is judged by the official schema of its revision. The tools that ask the client are for the suite to show.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from interlock.server.tools import RegisteredTool
+from support.servers.everything import module, server
+from support.wire_peer import ALL, MODERN, server_under_test
+
+every_revision = pytest.mark.parametrize("revision", ALL)
+
+
+def everything(revision):
+    return server_under_test("memory", revision, server="everything")
+
+
+async def blocks(peer, name, arguments=None):
+    return (await peer.result("tools/call", {"name": name, "arguments": arguments or {}}))["content"]
+
+
+@every_revision
+async def test_every_list_can_be_had(revision):
+    async with everything(revision) as peer:
+        tools = (await peer.result("tools/list", {}))["tools"]
+        prompts = (await peer.result("prompts/list", {}))["prompts"]
+        resources = (await peer.result("resources/list", {}))["resources"]
+        templates = (await peer.result("resources/templates/list", {}))["resourceTemplates"]
+    assert (tools[0]["name"], resources[0]["uri"]) == ("test_simple_text", "test://static-text")
+    assert all(tool["description"] for tool in tools) and all(prompt["description"] for prompt in prompts)
+    assert [each["uriTemplate"] for each in templates] == ["test://template/{id}/data"]
+
+
+@every_revision
+async def test_blocks_are_those_the_revision_has(revision):
+    async with everything(revision) as peer:
+        [picture] = await blocks(peer, "test_image_content")
+        assert base64.b64decode(picture["data"], validate=True).startswith(b"\x89PNG")
+        [sound] = await blocks(peer, "test_audio_content")
+        [held] = await blocks(peer, "test_embedded_resource")
+        kinds = [block["type"] for block in await blocks(peer, "test_multiple_content_types")]
+    assert kinds == ["text", "image", "resource"] and held["resource"]["mimeType"] == "text/plain"
+    if revision == ALL[0]:  # the first revision has no sounds
+        assert sound["type"] == "text" and "audio/wav" in sound["text"]
+    else:
+        assert sound["mimeType"] == "audio/wav" and base64.b64decode(sound["data"]).startswith(b"RIFF")
+
+
+@every_revision
+async def test_resources_are_read(revision):
+    async with everything(revision) as peer:
+        [text] = (await peer.result("resources/read", {"uri": "test://static-text"}))["contents"]
+        [data] = (await peer.result("resources/read", {"uri": "test://static-binary"}))["contents"]
+        [made] = (await peer.result("resources/read", {"uri": "test://template/123/data"}))["contents"]
+        refused = await peer.error("resources/read", {"uri": "test://template/..%2F/data"})
+    assert text["text"] and data["mimeType"] == "image/png" and data["blob"]
+    assert made["uri"] == "test://template/123/data" and json.loads(made["text"])["id"] == "123"
+    assert refused["code"] == (-32602 if revision in MODERN else -32002)
+
+
+@every_revision
+async def test_prompts_are_got(revision):
+    async with everything(revision) as peer:
+        simple = await peer.result("prompts/get", {"name": "test_simple_prompt"})
+        given = {"name": "test_prompt_with_arguments", "arguments": {"arg1": "one", "arg2": "two"}}
+        [told] = (await peer.result("prompts/get", given))["messages"]
+        given = {"name": "test_prompt_with_embedded_resource", "arguments": {"resourceUri": "test://x"}}
+        first, _ = (await peer.result("prompts/get", given))["messages"]
+        picture, _ = (await peer.result("prompts/get", {"name": "test_prompt_with_image"}))["messages"]
+        missing = await peer.error("prompts/get", {"name": "test_prompt_with_arguments", "arguments": {"arg1": "1"}})
+    assert simple["messages"][0]["role"] == "user"
+    assert "one" in told["content"]["text"] and "two" in told["content"]["text"]
+    assert first["content"]["resource"]["uri"] == "test://x" and picture["content"]["mimeType"] == "image/png"
+    assert missing["code"] == -32602
+
+
+@every_revision
+async def test_arguments_are_completed(revision):
+    async with everything(revision) as peer:
+        ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
+        found = await peer.result("completion/complete", {"ref": ref, "argument": {"name": "arg1", "value": "park"}})
+        none = await peer.result("completion/complete", {"ref": ref, "argument": {"name": "arg2", "value": ""}})
+        ref = {"type": "ref/resource", "uri": "test://template/{id}/data"}
+        numbers = await peer.result("completion/complete", {"ref": ref, "argument": {"name": "id", "value": "12"}})
+        ref = {"type": "ref/prompt", "name": "no_such_prompt"}
+        refused = await peer.error("completion/complete", {"ref": ref, "argument": {"name": "a", "value": ""}})
+    assert found["completion"]["values"] == ["park"] and none["completion"]["values"] == []
+    assert numbers["completion"]["values"] == ["12", "123"] and refused["code"] == -32602
+
+
+async def test_completions_are_declared_where_there_is_a_word_for_it():
+    for revision in ALL:
+        async with server_under_test("memory", revision, server="everything", opened=False) as peer:
+            assert ("completions" in (await peer.open())["capabilities"]) == (revision != ALL[0])
+
+
+@every_revision
+async def test_a_schema_keeps_every_word(revision):
+    async with everything(revision) as peer:
+        tools = {tool["name"]: tool for tool in (await peer.result("tools/list", {}))["tools"]}
+    schema = tools["json_schema_2020_12_tool"]["inputSchema"]
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$defs"]["address"]["$anchor"] and schema["additionalProperties"] is False
+    assert isinstance(schema["allOf"][0]["anyOf"], list) and {"if", "then", "else"} <= set(schema)
+    assert tools["test_x_mcp_header"]["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
+
+
+@every_revision
+async def test_failures_and_progress_are_told(revision):
+    async with everything(revision) as peer:
+        failed = await peer.result("tools/call", {"name": "test_error_handling"})
+        await peer.result("tools/call", {"name": "test_tool_with_progress"}, meta={"progressToken": "p1"})
+        told = peer.notices("notifications/progress")
+    assert failed["isError"] is True and failed["content"][0]["text"]
+    assert [(each["progressToken"], each["progress"]) for each in told] == [("p1", 0), ("p1", 50), ("p1", 100)]
+
+
+async def test_the_lists_change_and_change_back():
+    async with everything(MODERN[0]) as peer:
+        before = await peer.result("tools/list", {})
+        for kind in ("tool", "prompt"):
+            for word in ("Added", "Removed"):
+                [said] = await blocks(peer, f"test_trigger_{kind}_change")
+                assert said["text"] == f"{word} passing_{kind}."
+        assert await peer.result("tools/list", {}) == before
+
+
+def test_the_fixtures_of_the_suite_are_there():
+    """By name: the suite calls them, so a missing one would pass vacuously or fail without a reason."""
+    asking = ("elicitation", "sampling", "list_roots", "request_state", "multiple_inputs", "multi_round")
+    expected = {f"test_input_required_result_{name}" for name in (*asking, "tampered_state", "capabilities")}
+    expected |= {"test_missing_capability", "test_streaming_elicitation", "test_sampling", "test_elicitation"}
+    expected |= {"test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums", "test_logging_tool"}
+    for name in expected:
+        tool = RegisteredTool(getattr(module, name), threads=server._threads)
+        assert tool.takes_context and tool.noun.description
