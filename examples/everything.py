@@ -225,6 +225,14 @@ class UserName(msgspec.Struct):
     name: str
 
 
+class Colour(msgspec.Struct):
+    color: str
+
+
+class Purpose(msgspec.Struct):
+    context: str
+
+
 class Confirmation(msgspec.Struct):
     ok: bool
 
@@ -335,8 +343,8 @@ async def test_input_required_result_multiple_inputs(ctx: Context) -> str:
 async def test_input_required_result_multi_round(ctx: Context) -> str:
     """Ask, then ask again."""
     first = await ctx.elicit("Step 1: what is your name?", UserName, key="step1")
-    second = await ctx.elicit(f"Step 2: {first.name}, is that right?", Confirmation, key="step2")
-    return f"{first.name}: {second.ok}"
+    second = await ctx.elicit(f"Step 2: {first.name}, what is your favourite colour?", Colour, key="step2")
+    return f"{first.name} likes {second.color}."
 
 
 @server.tool
@@ -427,8 +435,8 @@ async def test_prompt_with_image() -> list[Any]:
 @server.prompt
 async def test_input_required_result_prompt(ctx: Context) -> str:
     """A prompt that asks the user before it answers."""
-    chosen = await ctx.elicit("Whom is this for?", UserName, key="user_name")
-    return f"Write a greeting for {chosen.name}."
+    chosen = await ctx.elicit("What is it about?", Purpose, key="user_context")
+    return f"Write a greeting. It is about {chosen.context}."
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """examples/everything.py: what the official suite asks for, said to every revision in its own words.
 
-Every frame is judged by the official schema of its revision. The tools that ask the client are for the suite to show.
+Where a raw peer speaks, every frame is judged by the official schema of its revision.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 
 import pytest
 
-from interlock.server.tools import RegisteredTool
+from interlock import Client, Refused
 from support.servers.everything import module, server
 from support.wire_peer import ALL, MODERN, server_under_test
 
@@ -131,12 +131,62 @@ async def test_the_lists_change_and_change_back():
         assert await peer.result("tools/list", {}) == before
 
 
-def test_the_fixtures_of_the_suite_are_there():
-    """By name: the suite calls them, so a missing one would pass vacuously or fail without a reason."""
-    asking = ("elicitation", "sampling", "list_roots", "request_state", "multiple_inputs", "multi_round")
-    expected = {f"test_input_required_result_{name}" for name in (*asking, "tampered_state", "capabilities")}
-    expected |= {"test_missing_capability", "test_streaming_elicitation", "test_sampling", "test_elicitation"}
-    expected |= {"test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums", "test_logging_tool"}
-    for name in expected:
-        tool = RegisteredTool(getattr(module, name), threads=server._threads)
-        assert tool.takes_context and tool.noun.description
+# --- tools that ask: one line of the author in every revision that has the question ---
+
+SAID = {
+    "test_elicitation": "User response: test, test",
+    "test_elicitation_sep1034_defaults": "John Doe",
+    "test_elicitation_sep1330_enums": "option1",
+    "test_streaming_elicitation": "ok: True",
+    "test_sampling": "LLM response: Paris",
+    "test_missing_capability": "Paris",
+    "test_input_required_result_elicitation": "Hello, test!",
+    "test_input_required_result_sampling": "The model says: Paris",
+    "test_input_required_result_list_roots": "Roots: file:///workspace",
+    "test_input_required_result_request_state": "state-ok: True",
+    "test_input_required_result_multiple_inputs": "Paris test, 1 roots",
+    "test_input_required_result_multi_round": "test likes test.",
+    "test_input_required_result_tampered_state": "ok: True",
+    "test_input_required_result_capabilities": "test, Paris",
+}
+ARGUMENTS = {"test_elicitation": {"message": "Who?"}, "test_sampling": {"prompt": "The capital of France?"}}
+HAVE_FORMS = [revision for revision in ALL if revision >= "2025-06-18"]
+
+
+def fill_in(params):
+    samples = {"string": "test", "boolean": True, "integer": 1, "number": 1.5, "array": []}
+    fields = params["requestedSchema"]["properties"].items()
+    content = {name: part.get("default", (part.get("enum") or [samples[part["type"]]])[0]) for name, part in fields}
+    content |= {"titledSingle": "value1"} if "titledSingle" in content else {}
+    return {"action": "accept", "content": content}
+
+
+def say_paris(params):
+    return {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "none"}
+
+
+@pytest.mark.parametrize("revision", HAVE_FORMS)
+async def test_tools_ask_and_go_on(revision):
+    async with Client(
+        server, revision=revision, elicit=fill_in, sample=say_paris, roots=["file:///workspace"]
+    ) as client:
+        for name, said in SAID.items():
+            result = await client.call_tool(name, ARGUMENTS.get(name))
+            assert not result.is_error and said in result.text, (name, result.text)
+        prompt = await client.get_prompt("test_input_required_result_prompt")
+    assert prompt.messages[0].content.text == "Write a greeting. It is about test."
+
+
+async def test_only_what_the_client_can_answer_is_asked():
+    async with Client(server, sample=say_paris) as client:
+        assert (await client.call_tool("test_input_required_result_capabilities")).text == "Paris"
+    async with Client(server) as client:
+        assert "nobody" in (await client.call_tool("test_input_required_result_capabilities")).text
+        with pytest.raises(Refused) as caught:
+            await client.call_tool("test_missing_capability")
+    assert caught.value.code == -32021 and caught.value.data["requiredCapabilities"]["sampling"] == {}
+
+
+def test_every_asking_tool_is_shown():
+    asking = {name for name in vars(module) if name.startswith(("test_elicit", "test_input_required_result"))}
+    assert asking - {"test_input_required_result_prompt"} <= set(SAID)

@@ -392,8 +392,8 @@ MEMBERS = {
     "Exchange": "ask begin_once end_once live meta method notify params patience peer raw silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
-    "Server": "capabilities completion method notification prompt remove_prompt remove_resource remove_tool resource "
-    "resource_changed run stop_listening tool use asgi param_headers",
+    "Server": "asgi capabilities completion method notification param_headers prompt remove_prompt remove_resource "
+    "remove_tool resource resource_changed run stop_listening tool use",
 }
 PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "

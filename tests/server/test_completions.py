@@ -6,8 +6,14 @@ from msgspec import UNSET
 from interlock.server.completions import MOST_VALUES, Completions
 from interlock.server.context import Context
 from interlock.server.threads import Threads
-from interlock.wire.errors import InvalidParams, LocalError
-from interlock.wire.types.completion import CompleteParams, CompletionArgument, CompletionContext, PromptRef
+from interlock.wire.errors import InvalidParams, LocalError, MethodNotFound
+from interlock.wire.types.completion import (
+    CompleteParams,
+    CompletionArgument,
+    CompletionContext,
+    PromptRef,
+    ResourceRef,
+)
 from support.doubles import Spoken
 
 
@@ -16,15 +22,18 @@ def spoken(argument="city", value="", context=UNSET):
     return Spoken("completion/complete", CompleteParams(ref=PromptRef(name="p"), argument=asked, context=context))
 
 
+def names_of(prompt, template):
+    return ("city", "country") if "p" in (prompt, template) else None
+
+
 def completions(function, argument="city"):
-    found = Completions(Threads(2))
-    found.add("p", None, argument, function)
+    found = Completions(Threads(2), names_of)
+    found.register("p", None, argument)(function)
     return found
 
 
 async def complete(function, **asked):
-    result = await completions(function).complete("p", None, ("city", "country"), spoken(**asked))
-    return result["completion"]
+    return (await completions(function).complete(spoken(**asked)))["completion"]
 
 
 async def test_the_value_so_far_reaches_the_function():
@@ -69,6 +78,32 @@ async def test_nobody_completes_it():
     assert await complete(city, argument="country") == {"values": [], "total": 0, "hasMore": False}
 
 
+@pytest.mark.parametrize(
+    ("prompt", "template", "argument"),
+    [(None, None, "city"), ("p", "p", "city"), ("q", None, "city"), ("p", None, "x")],
+)
+def test_a_completion_is_for_one_thing_that_is_there(prompt, template, argument):
+    with pytest.raises(LocalError):
+        Completions(Threads(1), names_of).register(prompt, template, argument)
+
+
+@pytest.mark.parametrize(
+    ("ref", "told"), [(PromptRef(name="q"), "Unknown prompt: 'q'"), (ResourceRef(uri="q"), "Unknown resource template")]
+)
+async def test_what_is_not_there_cannot_be_completed(ref, told):
+    async def city(value): ...
+
+    exchange = spoken()
+    exchange.params.ref = ref
+    with pytest.raises(InvalidParams, match=told):
+        await completions(city).complete(exchange)
+
+
+async def test_without_any_the_method_does_not_exist():
+    with pytest.raises(MethodNotFound):
+        await Completions(Threads(1), names_of).complete(spoken())
+
+
 async def test_an_unknown_argument_is_refused():
     async def city(value): ...
 
@@ -89,9 +124,9 @@ def test_there_is_one_completion_for_an_argument():
     async def city(value): ...
 
     found = completions(city)
-    found.add(None, "p", "city", city)  # a template of that name is another place
+    found.register(None, "p", "city")(city)  # a template of that name is another place
     with pytest.raises(LocalError, match="already"):
-        found.add("p", None, "city", city)
+        found.register("p", None, "city")(city)
 
 
 def test_a_completion_takes_one_or_two():
@@ -106,5 +141,5 @@ def test_a_completion_takes_one_or_two():
 def test_it_is_offered_from_the_first_on():
     async def city(value): ...
 
-    assert not Completions(Threads(1)).offered
+    assert not Completions(Threads(1), names_of).offered
     assert completions(city).offered

@@ -228,22 +228,6 @@ def test_a_list_of_records_is_text_alone():
     assert json.loads(result["content"][0]["text"]) == [{"a": 1}]
 
 
-# --- parameters in headers ---
-
-
-def test_marked_parameters_are_read_once():
-    async def f(a: Annotated[int, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})], b: str) -> None: ...
-
-    assert tool(f).param_headers == (ParamHeader("A", "integer", ("a",)),)
-
-
-def test_a_mark_that_breaks_a_rule_is_the_authors_mistake():
-    async def f(a: Annotated[float, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})]) -> None: ...
-
-    with pytest.raises(LocalError, match="f: x-mcp-header: a must be"):
-        tool(f)
-
-
 # --- a schema of the author's own ---
 
 
@@ -285,3 +269,19 @@ def test_an_annotation_of_a_parameter_reaches_the_schema():
 
     member = tool(regional).noun.input_schema["properties"]["region"]
     assert member == {"type": "string", "x-mcp-header": "Region", "default": ""}
+
+
+# --- parameters in headers ---
+
+
+def test_marked_parameters_are_read_once():
+    async def f(a: Annotated[int, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})], b: str) -> None: ...
+
+    assert tool(f).param_headers == (ParamHeader("A", "integer", ("a",)),)
+
+
+def test_a_mark_that_breaks_a_rule_is_the_authors_mistake():
+    async def f(a: Annotated[float, msgspec.Meta(extra_json_schema={"x-mcp-header": "A"})]) -> None: ...
+
+    with pytest.raises(LocalError, match="f: x-mcp-header: a must be"):
+        tool(f)

@@ -90,6 +90,17 @@ async def test_a_call_is_one_post_with_its_headers():
     assert request.params["_meta"]["progressToken"] == request.id
 
 
+@pytest.mark.parametrize(
+    ("path", "sent"), [("", "/"), ("/a%2fb/%C3%A9?x=%20y&z=a+b", "/a%2fb/%C3%A9?x=%20y&z=a+b"), ("?q", "/?q")]
+)
+async def test_the_url_is_used_as_it_was_given(path, sent):
+    async with HttpPeer(bodies(lambda r: result(r, {}))) as peer:
+        link = HttpLink(endpoint_of(peer.url.removesuffix("/mcp") + path))
+        await call(link)
+        await link.close()
+    assert peer.requests[0].path == sent
+
+
 async def test_ids_are_unique_and_calls_run_side_by_side():
     async with linked(bodies(lambda r: result(r, {"id": r.id}))) as (link, _peer):
         found = await asyncio.gather(*(call(link) for _ in range(20)))
@@ -107,6 +118,40 @@ async def test_a_socket_is_used_again_after_an_answer_of_either_form():
     assert peer.connections == 1
 
 
+async def test_a_stream_that_ends_soon_after_its_answer_frees_its_socket():
+    async def script(request, stream):
+        await stream.write(chunked() + chunk(event(final(request))))
+        await answered.wait()
+        await stream.write(b"0\r\n\r\n")
+
+    answered = asyncio.Event()
+    async with linked(script) as (link, peer):
+        for _ in range(2):
+            await call(link)
+            answered.set()
+            while link._readers:
+                await asyncio.sleep(0.005)
+            answered.clear()
+    assert peer.connections == 1
+
+
+async def test_a_stream_that_does_not_end_after_its_answer_holds_nobody_up(monkeypatch):
+    async def script(request, stream):
+        await stream.write(chunked() + chunk(event(final(request))))
+        await stream.gone()
+        stream.close()
+
+    async with linked(script) as (link, _peer):
+        monkeypatch.setattr(http_client, "_LINGER", 0.01)
+        await call(link)
+        while link._readers:
+            await asyncio.sleep(0.005)
+        monkeypatch.setattr(http_client, "_LINGER", 10_000.0)
+        await call(link)
+        await link.close()
+        assert not link._readers
+
+
 async def test_the_environment_names_no_proxy(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -117,12 +162,14 @@ async def test_the_environment_names_no_proxy(monkeypatch):
 
 
 async def test_no_cookie_is_kept():
-    async with linked(bodies(lambda r: answer(r, {"result": {}}).replace(b"\r\n", b"\r\nSet-Cookie: a=b\r\n", 1))) as (
-        link,
-        peer,
-    ):
+    def script(request, stream):
+        return answer(request, {"result": {}}).replace(b"\r\n", b"\r\nSet-Cookie: a=b; Path=/\r\n", 1)
+
+    async with HttpPeer(script) as peer:
+        link = HttpLink(endpoint_of(peer.url.replace("127.0.0.1", "localhost")))  # addresses have no cookies anyway
         await call(link)
         await call(link)
+        await link.close()
     assert [request.header("cookie") for request in peer.requests] == [None, None]
 
 
@@ -461,6 +508,20 @@ async def test_a_redirect_within_the_origin_is_followed_with_the_same_post():
     assert [request.path for request in peer.requests] == ["/mcp", "/mcp/"]
     assert peer.requests[0].body == peer.requests[1].body
     assert peer.requests[1].header("x-key") == "k"
+
+
+async def test_a_server_that_redirects_and_leaves_has_read_the_request():
+    async def script(request, stream):
+        await stream.write(http(307, b"", "Location: /other", "Connection: close"))
+        stopping.append(asyncio.ensure_future(peer.stop()))
+
+    stopping = []
+    async with linked(script) as (link, peer):
+        with pytest.raises(ConnectionLost) as lost:
+            await call(link)
+        assert lost.value.sent is True
+        await asyncio.gather(*stopping)
+        await peer.start()
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,13 @@ from ..transport.http_server import HttpApp, HttpOptions
 from ..transport.keepalive import Keepalive
 from ..transport.runner import run_http
 from ..transport.stdio_server import run_stdio
-from ..wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
+from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from ..wire.frames import encode
 from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limits
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
-from ..wire.types.completion import PromptRef
-from ..wire.types.content import ResourceContents
 from ..wire.types.tools import ToolAnnotations
 from .calling import caller_of
 from .changes import Changes
@@ -39,9 +37,8 @@ from .context import Context
 from .declared import declared
 from .pages import Catalogue
 from .prompts import RegisteredPrompt
-from .resources import RegisteredResource
+from .resource_set import ResourceSet
 from .schema import read_signature
-from .templates import RegisteredTemplate
 from .threads import Threads
 from .tools import RegisteredTool
 
@@ -95,10 +92,9 @@ class Server:
         self._threads = Threads(threads)
         self._changes = Changes()
         self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
-        self._resources: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
-        self._templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
+        self._resources = ResourceSet(self._threads, page_size)
         self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
-        self._completions = Completions(self._threads)
+        self._completions = Completions(self._threads, self._names_of)
         self._speaks = False  # does any handler take a Context, and so may log?
         self._handlers = self._answers()
         self._handler: Handler = self._dispatch
@@ -111,10 +107,10 @@ class Server:
             "tools/list": self._list_tools,
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
-            "resources/read": self._read_resource,
+            "resources/read": self._resources.read,
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
-            "completion/complete": self._complete,
+            "completion/complete": self._completions.complete,
             "subscriptions/listen": self._listen,
         }
 
@@ -124,10 +120,13 @@ class Server:
             clock=time.time,
             seconds=seconds,
             result_meta=self._identity,
-            parks=self._parks,
-            single_use=self._single_use,
+            parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
+            single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
         )
         return Asker(rules)
+
+    def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
+        return self._tools.get(params.name) if method == "tools/call" else None
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -203,20 +202,11 @@ class Server:
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
         check_author_keys(meta)
-        kind, catalogue = (RegisteredTemplate, self._templates) if "{" in uri else (RegisteredResource, self._resources)
+        facts = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
 
         def register(function: F) -> F:
-            resource = kind(
-                uri,
-                function,
-                threads=self._threads,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                meta=meta,
-            )
-            self._add(catalogue, "resources", uri, resource)
+            resource = self._resources.make(uri, function, **facts)
+            self._add(self._resources.catalogue_of(uri), "resources", uri, resource)
             return function
 
         return register
@@ -249,16 +239,10 @@ class Server:
         The function takes what was typed so far and, if it likes, a mapping of the arguments that are known already;
         it returns a list of strings, the best first. The first hundred go out.
         """
-        if (prompt is None) == (template is None):
-            raise LocalError("a completion is for a prompt or for a template: name one of them")
-        names = self._arguments_of(prompt=prompt, template=template)
-        if argument not in (names or ()):
-            raise LocalError(f"there is no argument {argument!r} of {prompt or template!r}: register that first")
-        return lambda function: self._completions.add(prompt, template, argument, function)
+        return self._completions.register(prompt, template, argument)
 
-    def _arguments_of(self, *, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
-        """What can be completed of a prompt or a template; None if there is none of that name."""
-        found = self._prompts.get(prompt) if prompt is not None else self._templates.get(template or "")
+    def _names_of(self, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
+        found = self._prompts.get(prompt) if prompt is not None else self._resources.templates.get(template or "")
         return found.names if found is not None else None
 
     def method(self, name: str) -> Callable[[F], F]:
@@ -303,7 +287,7 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Take back a resource, or a template by its text."""
-        self._remove(self._templates if "{" in uri else self._resources, "resources", uri)
+        self._remove(self._resources.catalogue_of(uri), "resources", uri)
 
     def remove_prompt(self, name: str) -> None:
         self._remove(self._prompts, "prompts", name)
@@ -317,14 +301,6 @@ class Server:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
         self._changes.resource_updated(uri)
 
-    def _parks(self, method: str, params: Any) -> bool:
-        tool = self._tools.get(params.name) if method == "tools/call" else None
-        return tool is not None and tool.park
-
-    def _single_use(self, method: str, params: Any) -> bool:
-        tool = self._tools.get(params.name) if method == "tools/call" else None
-        return tool is not None and tool.single_use
-
     # --- the answers ------------------------------------------------------------------------------
 
     def capabilities(self) -> ServerCapabilities:
@@ -332,7 +308,7 @@ class Server:
         return declared(
             {"experimental": self._experimental, "extensions": self._extensions},
             tools=self._tools.offered,
-            resources=self._offers_resources,
+            resources=self._resources.offered,
             prompts=self._prompts.offered,
             completions=self._completions.offered,
             logging=self._speaks,
@@ -357,10 +333,10 @@ class Server:
         return self._list(self._tools, self._tools.offered, exchange)
 
     async def _list_resources(self, exchange: Exchange) -> Result:
-        return self._list(self._resources, self._offers_resources, exchange)
+        return self._list(self._resources.fixed, self._resources.offered, exchange)
 
     async def _list_templates(self, exchange: Exchange) -> Result:
-        return self._list(self._templates, self._offers_resources, exchange)
+        return self._list(self._resources.templates, self._resources.offered, exchange)
 
     async def _list_prompts(self, exchange: Exchange) -> Result:
         return self._list(self._prompts, self._prompts.offered, exchange)
@@ -373,25 +349,6 @@ class Server:
             raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
         return tool.call(exchange)
 
-    @property
-    def _offers_resources(self) -> bool:
-        return self._resources.offered or self._templates.offered
-
-    async def _read_resource(self, exchange: Exchange) -> Result:
-        if not self._offers_resources:
-            raise MethodNotFound("This server does not offer resources")
-        contents = await self._contents(exchange.params.uri, exchange)
-        return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
-
-    async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
-        """A resource of exactly this URI wins over every template."""
-        if (resource := self._resources.get(uri)) is not None:
-            return await resource.read(exchange)
-        for template in self._templates.items():
-            if (arguments := template.arguments(uri)) is not None:
-                return await template.read(uri, arguments, exchange)
-        raise ResourceNotFound("Resource not found", {"uri": uri})
-
     async def _get_prompt(self, exchange: Exchange) -> Result:
         prompt = self._prompts.get(exchange.params.name)
         if prompt is None:
@@ -399,16 +356,6 @@ class Server:
                 raise MethodNotFound("This server does not offer prompts")
             raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
         return await prompt.get(exchange)
-
-    async def _complete(self, exchange: Exchange) -> Result:
-        if not self._completions.offered:
-            raise MethodNotFound("This server does not offer completions")
-        ref = exchange.params.ref
-        prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
-        known = self._arguments_of(prompt=prompt, template=template)
-        if known is None:
-            raise InvalidParams(f"Unknown {'prompt' if template is None else 'resource template'}")
-        return await self._completions.complete(prompt, template, known, exchange)
 
     async def _listen(self, exchange: Exchange) -> Result:
         watched: set[str] = exchange.params.notifications.resource_subscriptions

@@ -13,7 +13,7 @@ import errno
 import io
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
@@ -177,13 +177,19 @@ class HttpLink:
             body = await self._whole(response, call.method)
             self._settle(call, answer_in(body, reply, call.id, call.method, self._limits))
             return
-        async for data in self._events(response, call.method):
-            frame = message_in(data, call.method, self._limits, call.id)
-            if frame.method is UNSET:
-                self._settle(call, frame)
-                await _drain(response)
-                return
-            self._notified(call, frame)
+        await self._follow(call, response)
+
+    async def _follow(self, call: Call, response: aiohttp.ClientResponse) -> None:
+        """A stream, up to the answer."""
+        parser = EventParser(self._limits.message_bytes)
+        async for chunk in response.content.iter_any():
+            for data in _events_in(parser, chunk, call.method):
+                frame = message_in(data, call.method, self._limits, call.id)
+                if frame.method is UNSET:
+                    self._settle(call, frame)
+                    await _drain(response)
+                    return
+                self._notified(call, frame)
         raise _lost(f"{call.method}: the server ended the stream without an answer: call again if that is safe", True)
 
     def _notified(self, call: Call, frame: Frame) -> None:
@@ -211,16 +217,24 @@ class HttpLink:
         self, body: bytes, headers: dict[str, str]
     ) -> AsyncGenerator[tuple[Reply, aiohttp.ClientResponse]]:
         """The response to a POST; its socket is closed on the way out unless everything was read."""
-        session, url = self._opened(), self._endpoint.url
+        url = self._endpoint.url
         for hop in range(_REDIRECTS + 1):
-            data = body if len(body) < _AT_ONCE else io.BytesIO(body)
-            async with session.post(_as_it_is(url), data=data, headers=headers, allow_redirects=False) as response:
+            async with await self._post(url, body, headers, hop > 0) as response:
                 reply = _reply_of(response)
                 further = self._endpoint.redirected(reply.location or "") if is_redirect(reply) else None
                 if further is None or hop == _REDIRECTS:
                     yield reply, response
                     return
                 url = further
+
+    async def _post(self, url: str, body: bytes, headers: dict[str, str], again: bool) -> aiohttp.ClientResponse:
+        data = body if len(body) < _AT_ONCE else io.BytesIO(body)
+        try:
+            return await self._opened().post(_as_it_is(url), data=data, headers=headers, allow_redirects=False)
+        except OSError as error:
+            if again:  # whoever redirected us has read the request: it was sent, whatever happened since
+                raise _lost(f"the connection broke after a redirect: {display(str(error), 200)}", True) from error
+            raise
 
     def _opened(self) -> aiohttp.ClientSession:
         """One pool of sockets. Nothing of the environment, no cookie, no redirect and no unpacking is let in."""
@@ -245,30 +259,15 @@ class HttpLink:
 
     async def _whole(self, response: aiohttp.ClientResponse, method: str) -> bytes:
         limit = self._limits.message_bytes
-        parts: list[bytes] = []
-        size = response.content_length or 0
-        if size <= limit:
-            size = 0
+        body = bytearray()
+        if (response.content_length or 0) <= limit:
             async for part in response.content.iter_any():
-                parts.append(part)
-                size += len(part)
-                if size > limit:
+                body += part
+                if len(body) > limit:
                     break
             else:
-                return b"".join(parts)
+                return bytes(body)
         raise BadResult(f"{method}: the answer is larger than {limit} bytes")
-
-    async def _events(self, response: aiohttp.ClientResponse, method: str) -> AsyncIterator[bytes]:
-        """The data of every event that carries some; comments and events of other names are none of our business."""
-        parser = EventParser(self._limits.message_bytes)
-        async for chunk in response.content.iter_any():
-            try:
-                events = parser.feed(chunk)
-            except MessageTooLarge as error:
-                raise BadResult(f"{method}: the server sent {error}") from None
-            for event in events:
-                if event.name == "message" and event.data:
-                    yield event.data
 
     def _as_ours(self, error: Exception, method: str, begun: bool) -> InterlockError:
         """Errors of the HTTP library in the words of this one."""
@@ -345,6 +344,14 @@ def _reply_of(response: aiohttp.ClientResponse) -> Reply:
         challenge=get("WWW-Authenticate"),
         retry_after=get("Retry-After"),
     )
+
+
+def _events_in(parser: EventParser, chunk: bytes, method: str) -> list[bytes]:
+    """The data of every event that carries some; comments and events of other names are none of our business."""
+    try:
+        return [event.data for event in parser.feed(chunk) if event.name == "message" and event.data]
+    except MessageTooLarge as error:
+        raise BadResult(f"{method}: the server sent {error}") from None
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

@@ -1,0 +1,52 @@
+"""The resources of one server, with fixed URIs and with variables: listed apart, read by one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..wire.errors import MethodNotFound, ResourceNotFound
+from ..wire.exchange import Exchange, Result
+from ..wire.types.content import ResourceContents
+from .pages import Catalogue
+from .resources import RegisteredResource
+from .templates import RegisteredTemplate
+from .threads import Threads
+
+__all__ = ["ResourceSet"]
+
+
+class ResourceSet:
+    """What has a brace in its URI is a template; no fixed URI can have one."""
+
+    def __init__(self, threads: Threads, page_size: int | None) -> None:
+        self._threads = threads
+        self.fixed: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
+        self.templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
+
+    @property
+    def offered(self) -> bool:
+        return self.fixed.offered or self.templates.offered
+
+    def make(self, uri: str, function: Callable[..., Any], **facts: Any) -> RegisteredResource | RegisteredTemplate:
+        kind = RegisteredTemplate if "{" in uri else RegisteredResource
+        return kind(uri, function, threads=self._threads, **facts)
+
+    def catalogue_of(self, uri: str) -> Catalogue[Any]:
+        return self.templates if "{" in uri else self.fixed
+
+    async def read(self, exchange: Exchange) -> Result:
+        """The answer to `resources/read`."""
+        if not self.offered:
+            raise MethodNotFound("This server does not offer resources")
+        contents = await self._contents(exchange.params.uri, exchange)
+        return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
+
+    async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
+        """A resource of exactly this URI wins over every template; of these, the first that fits."""
+        if (resource := self.fixed.get(uri)) is not None:
+            return await resource.read(exchange)
+        for template in self.templates.items():
+            if (arguments := template.arguments(uri)) is not None:
+                return await template.read(uri, arguments, exchange)
+        raise ResourceNotFound("Resource not found", {"uri": uri})

@@ -1,0 +1,70 @@
+"""server/resource_set.py: fixed URIs and templates are kept apart and read by one rule."""
+
+import pytest
+
+from interlock.server.resource_set import ResourceSet
+from interlock.server.resources import RegisteredResource
+from interlock.server.templates import RegisteredTemplate
+from interlock.server.threads import Threads
+from interlock.wire.errors import MethodNotFound, ResourceNotFound
+from interlock.wire.types.resources import ResourceParams
+from support.doubles import Spoken
+
+
+async def fixed() -> str:
+    return "fixed"
+
+
+async def by_number(n: int) -> str:
+    return f"number {n}"
+
+
+async def by_name(name: str) -> str:
+    return f"name {name}"
+
+
+def holding(**functions):
+    found = ResourceSet(Threads(1), None)
+    for uri, function in functions.items():
+        found.catalogue_of(uri).add(uri, item := found.make(uri, function), item.noun)
+    return found
+
+
+async def read(found, uri):
+    result = await found.read(Spoken("resources/read", ResourceParams(uri=uri)))
+    assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
+    [contents] = result["contents"]
+    assert contents.uri == uri
+    return contents.text
+
+
+def test_a_brace_makes_a_template():
+    found = ResourceSet(Threads(1), None)
+    assert isinstance(found.make("a:b", fixed), RegisteredResource)
+    assert isinstance(found.make("a:{n}", by_number), RegisteredTemplate)
+    assert found.catalogue_of("a:b") is found.fixed and found.catalogue_of("a:{n}") is found.templates
+
+
+async def test_the_exact_one_wins_then_the_first_that_fits():
+    found = holding(**{"a:{n}": by_number, "a:{name}": by_name, "a:7": fixed})
+    assert await read(found, "a:7") == "fixed"
+    assert await read(found, "a:8") == "number 8"
+    assert await read(found, "a:x") == "name x"
+
+
+async def test_what_is_not_there_is_named():
+    with pytest.raises(ResourceNotFound) as caught:
+        await read(holding(**{"a:{n}": by_number}), "a:x")
+    assert caught.value.data == {"uri": "a:x"}
+
+
+@pytest.mark.parametrize("uri", ["a:b", "a:{n}"])
+def test_either_kind_offers_resources(uri):
+    assert holding(**{uri: fixed if uri == "a:b" else by_number}).offered
+
+
+async def test_without_any_the_method_does_not_exist():
+    found = holding()
+    assert not found.offered
+    with pytest.raises(MethodNotFound):
+        await read(found, "a:b")
