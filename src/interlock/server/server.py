@@ -373,7 +373,8 @@ class Server:
 
     def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        return found.param_headers if (found := self._tools.get(tool)) is not None else ()
+        found = self._tools.get(tool)
+        return found.param_headers if found is not None else ()
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
@@ -391,9 +392,9 @@ class Server:
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP, until the process is told to stop."""
         if carrier == "http":
-            return run_http(self.asgi(limits=limits, **options), host=host, port=port)
-        if carrier != "stdio" or options:
-            raise LocalError(
-                f"{', '.join(options) or repr(carrier)}: serve over 'http', or over 'stdio' without options"
-            )
-        return run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
+            run_http(self.asgi(limits=limits, **options), host=host, port=port)
+        elif carrier == "stdio" and not options:
+            run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
+        else:
+            what = ", ".join(options) or repr(carrier)
+            raise LocalError(f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http'")
