@@ -285,6 +285,28 @@ async def test_nothing_is_said_for_a_request_that_was_cancelled():
     assert len(talk.sent) == 2 and not talk.complete
 
 
+@pytest.mark.requirement("HTTP-021", "HTTP-019")
+async def test_a_question_ends_the_stream():
+    """It is the result of this request, not a request of the server's own; the answer comes with another one."""
+    house = House()
+
+    @house.server.tool
+    async def book(ctx: Context) -> str:
+        await ctx.progress(0)
+        try:
+            return str(await ctx.elicit("Which row?", int, key="row"))
+        finally:
+            await ctx.progress(1)
+
+    meta = {"progressToken": 1, CAPABILITIES_KEY: {"elicitation": {}}}
+    talk = await post(house.app, call_tool("book", **meta)).answer()
+    *told, result = talk.events
+    assert {each["method"] for each in told} == {"notifications/progress"}
+    assert result["result"]["resultType"] == "input_required"
+    await asyncio.sleep(0.01)
+    assert talk.events[-1] == result
+
+
 # --- methods and eras ---
 
 
