@@ -256,3 +256,8 @@ def test_a_notification_that_cannot_be_accepted_is_refused(method, meta, changes
     with pytest.raises(Refused) as caught:
         notice(method, meta, changes)
     assert caught.value.code == code
+
+
+async def test_discovery_lists_only_what_is_spoken_over_http():
+    _, told = await verdict(message("server/discover"))
+    assert told["result"]["supportedVersions"] == [V]

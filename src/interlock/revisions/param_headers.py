@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, cast
 
 import msgspec
@@ -20,6 +20,7 @@ __all__ = ["ParamHeader", "PREFIX", "read_param_headers", "headers_of", "check_p
 PREFIX = "Mcp-Param-"
 _ANNOTATION = "x-mcp-header"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _LARGEST = 2**53 - 1
 _KINDS = ("string", "integer", "boolean")
 _DEEPEST = 32
@@ -120,10 +121,8 @@ def _at(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 def _says_same(said: str, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return isinstance(value, str | bool) and said == text_of(value)
-    try:  # numbers are compared as numbers, 42.0 is 42; no exponents
-        return "e" not in said.lower() and Decimal(said) == Decimal(str(value))
-    except InvalidOperation:
-        return False
+    # numbers are compared as numbers, 42.0 is 42; no exponents, no other spellings that Python would read
+    return _DECIMAL.fullmatch(said) is not None and Decimal(said) == Decimal(str(value))
 
 
 def _fits(value: int) -> bool:

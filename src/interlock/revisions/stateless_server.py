@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -69,11 +69,22 @@ class StatelessServer:
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
             return self._listen(exchange, id), exchange
+        if method == "server/discover":
+            return answer(self._discover, exchange, id), exchange
         if self._asker is not None:
             rounds = exchange.rounds = self._asker.rounds_of(self._handler, exchange)
             if rounds is not None:
                 return answer(rounds, exchange, id), exchange
         return answer(self._handler, exchange, id), exchange
+
+    async def _discover(self, exchange: Exchange) -> Result:
+        """What the handler says of itself, without the versions that are not spoken on this carrier."""
+        result = await self._handler(exchange)
+        listed: Any = result.get("supportedVersions")
+        if not isinstance(listed, list) or not set(cast("list[Any]", listed)) - set(self._supported):
+            return result
+        spoken = [version for version in cast("list[Any]", listed) if version in self._supported]
+        return {**result, "supportedVersions": spoken}
 
     async def _listen(self, exchange: Served, id: Id) -> bytes:
         """A stream of change notices, tagged with its request's id."""

@@ -145,8 +145,7 @@ class FdWriter:
             return
         while self._buffer and self._open:
             try:
-                with memoryview(self._buffer) as view:
-                    count = os.write(self._fd, view[:_CHUNK])
+                count = self._write_some()
             except (BlockingIOError, InterruptedError):
                 break
             except OSError as error:
@@ -155,7 +154,14 @@ class FdWriter:
             self.written += count
             del self._buffer[:count]
         self._watch(bool(self._buffer))
-        self._wake()
+        if self._drained:
+            self._wake()
+
+    def _write_some(self) -> int:
+        if len(self._buffer) <= _CHUNK:
+            return os.write(self._fd, self._buffer)
+        with memoryview(self._buffer) as view:
+            return os.write(self._fd, view[:_CHUNK])
 
     def _watch(self, wanted: bool) -> None:
         if wanted and not self._watching and self._selectable:

@@ -5,6 +5,7 @@ Pure: bytes in, lines out, in linear time whatever the sizes of the chunks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 __all__ = ["LineFramer", "Oversized"]
@@ -34,8 +35,10 @@ class LineFramer:
         self._skipping = False
         self._beginning = b""
 
-    def feed(self, chunk: bytes) -> list[bytes | Oversized]:
+    def feed(self, chunk: bytes) -> Sequence[bytes | Oversized]:
         """The lines that `chunk` completes, without their newlines."""
+        if not self._size and len(chunk) <= self._limit and chunk[-1:] == b"\n":
+            return chunk[:-1].split(b"\n")  # whole lines and nothing else, as most chunks are
         head, *lines = chunk.split(b"\n")
         self._keep(head)
         if not lines:
