@@ -7,6 +7,7 @@ sealed. A ticket is good once and for a limited time, then the run is cancelled.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,8 @@ from .rounds import STATE_REFUSED, AskingRules, Questions, Round
 from .served import Served
 
 __all__ = ["Parking", "Park"]
+
+log = logging.getLogger("interlock.server")
 
 
 class Parking:
@@ -69,6 +72,7 @@ class _Run:
         self._waiting: dict[str, asyncio.Future[Result]] = {}
         self._stirred = asyncio.Event()
         self.task = asyncio.get_running_loop().create_task(self._go(handler))
+        self.task.add_done_callback(_look_at)  # it may fail while it is parked, and nobody come back for it
 
     async def _go(self, handler: Handler) -> Result:
         try:
@@ -116,6 +120,11 @@ class _Run:
         mine.live = True
 
 
+def _look_at(task: asyncio.Task[Result]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.debug("= a parked run failed: %r", task.exception())
+
+
 class Park:
     """One round of a parked run. As a `Handler` it starts the run or goes on with it."""
 
@@ -142,11 +151,10 @@ class Park:
         return self._round.input_required(run.questions.open, ticket=self._parking.put(run))
 
     async def _find(self, exchange: Served) -> _Run:
-        state = await self._round.state()
-        if state is None:
+        if self._round.sealed is None:
             self._run = _Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
-        run = self._parking.take(state.ticket)
+        run = self._parking.take((await self._round.state(self._round.sealed)).ticket)
         if run is None:
             raise InvalidParams(STATE_REFUSED)
         run.speak_through(exchange)

@@ -39,8 +39,8 @@ class Replay:
         self._cancelled_before = 0
 
     async def __call__(self, exchange: Exchange) -> Result:
-        state = await self._round.state()
-        if state is not None:
+        if self._round.sealed is not None:
+            state = await self._round.state(self._round.sealed)
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         task = self._task = asyncio.current_task()
         assert task is not None

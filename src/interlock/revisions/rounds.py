@@ -97,13 +97,18 @@ class Round:
         self.exchange = exchange
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self.request = _request_of(exchange)
+        self._request: str | None = None
 
-    async def state(self) -> State | None:
+    @property
+    def request(self) -> str:
+        """What it asks for, as a digest; made only when somebody asks or brings a state."""
+        if self._request is None:
+            self._request = _request_of(self.exchange)
+        return self._request
+
+    async def state(self, sealed: str) -> State:
         """The state that came, everything about it verified; every failure is told in the same words."""
-        if self.sealed is None:
-            return None
-        state = self._read(self.sealed)
+        state = self._read(sealed)
         if state is None or not self._fits(state):
             raise InvalidParams(STATE_REFUSED)
         if state.single and not await self.rules.sealer.consume(state.nonce, state.until):
