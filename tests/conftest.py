@@ -50,8 +50,9 @@ async def _bounded(test: Any, arguments: dict[str, Any]) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: unhandled.append(str(context.get("exception") or context["message"])))
     before = _descriptors()
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE) as deadline:
         await test(**arguments)
+    assert not deadline.expired(), "the test swallowed the end of its time"
     await _tasks_gone()
     left = [repr(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     assert not left, f"tasks left behind: {left}"

@@ -154,7 +154,7 @@ async def test_who_cancels_the_run_has_the_last_word():
             await slow.wait()
 
     task = asyncio.ensure_future(Rounds(slow_to_end)())
-    await turns(5)
+    await turns(20)  # the round is over, the run is on its way out
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
