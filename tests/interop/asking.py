@@ -25,7 +25,6 @@ from interlock.revisions.probing import Verdicts
 from interlock.wire.errors import CannotAsk
 from support.wire_peer import MODERN
 
-PEERS = Path(__file__).parent / "peers"
 SERVER = str(Path(__file__).parents[1] / "support" / "servers" / "asking.py")
 _SOURCE = str(Path(interlock.__file__).resolve().parents[1])
 _START_SECONDS = 60

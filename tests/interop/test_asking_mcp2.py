@@ -8,7 +8,6 @@ from interlock import Client
 from interlock.revisions.probing import Verdicts
 from interop.asking import (
     OUR_SERVER,
-    PEERS,
     User,
     check_story,
     served,
@@ -19,6 +18,7 @@ from interop.asking import (
     visit_the_other_kinds,
     visit_with_less_than_is_needed,
 )
+from interop.environments import PEERS
 from support.wire_peer import HANDSHAKE, MODERN
 
 
