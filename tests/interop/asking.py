@@ -22,6 +22,7 @@ import pytest
 import interlock
 from interlock import Client
 from interlock.revisions.probing import Verdicts
+from interlock.revisions.rounds import STATE_REFUSED
 from interlock.wire.errors import CannotAsk
 from support.wire_peer import MODERN
 
@@ -91,6 +92,8 @@ def check_story(saw: dict[str, Any], *, stateless: bool) -> None:
     assert [each["text"] for each in saw["resource"]["contents"]] == ["Ada"]
     _check_acts(saw["noted"]["structuredContent"], stateless)
     _check_refusals(saw, stateless)
+    if stateless:
+        _check_what_was_done_by_hand(saw)
     check_asked(saw["asked"])
 
 
@@ -137,6 +140,15 @@ def _check_refusals(saw: dict[str, Any], stateless: bool) -> None:
         assert capability in error["message"]
         if stateless:
             assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {capability: {}}})
+
+
+def _check_what_was_done_by_hand(saw: dict[str, Any]) -> None:
+    """The state holds for one call with these arguments, as it came, and once (`single_use`)."""
+    assert saw["by hand"]["inputRequests"]["sure"]["params"]["message"] == "Sure?"
+    assert text_of(saw["right state"]) == "OS 7, True"
+    for step in ("changed state", "other arguments", "state used again"):
+        error = saw[step]["error"]
+        assert (error["code"], STATE_REFUSED in error["message"]) == (-32602, True)
 
 
 def check_asked(asked: list[dict[str, Any]]) -> None:

@@ -80,7 +80,8 @@ def _get_packages(home: Path, pinned: Path) -> None:
     try:
         install.get_packages(install.get_node(home), pinned, home / "project", "the JavaScript packages")
     except install.Unavailable as reason:
-        if any(mistake in str(reason) for mistake in PIN_MISTAKES):
+        told = home / "project" / "install.log"  # all of it: the reason is only the end
+        if told.is_file() and any(mistake in told.read_text() for mistake in PIN_MISTAKES):
             raise
         raise RegistryUnreachable(_without_addresses(str(reason))) from None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from interop.environments import (
+    CACHE,
     PEERS,
     STAMP,
     UNREACHABLE,
@@ -83,17 +84,22 @@ def test_a_project_is_kept_while_its_lock_stays_and_not_longer(tmp_path: Path, p
     assert not (home / STAMP).exists(), "half made, it would be taken for whole the next time"
 
 
-def test_pins_that_are_wrong_are_no_reason_to_skip(tmp_path: Path, pinned: Path, monkeypatch):
-    """npm's words for a lock file that does not belong to its package.json, and for a package that was changed."""
-    monkeypatch.setattr(install, "get_node", install.Node)
-    for mistake in ("npm error code EUSAGE", "npm error code EINTEGRITY"):
-
-        def fail(*words: object, told: str = mistake) -> None:
-            raise install.Unavailable(told)
-
-        monkeypatch.setattr(install, "get_packages", fail)
-        with pytest.raises(install.Unavailable, match=mistake):
-            node_project(tmp_path, pinned)
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("package.json", '"zod": "4.6.7"', '"zod": "4.6.6"'),  # not what the lock file was made for
+        ("package-lock.json", '"integrity": "sha512-', '"integrity": "sha512-AAAA'),  # not the package that was meant
+    ],
+)
+def test_pins_that_are_wrong_are_no_reason_to_skip(
+    typescript, tmp_path: Path, pinned: Path, monkeypatch, name, right, wrong
+):
+    typescript("ts2_asking_client.mjs")  # whose Node is taken here
+    monkeypatch.setattr(install, "get_node", lambda home: install.Node(CACHE / "typescript"))
+    changed = (pinned / name).read_text().replace(right, wrong, 1)
+    (pinned / name).write_text(changed)
+    with pytest.raises(install.Unavailable, match="JavaScript packages"):
+        node_project(tmp_path, pinned)
 
 
 def test_the_lock_holds_digests_and_no_addresses():

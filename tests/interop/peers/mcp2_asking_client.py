@@ -12,6 +12,7 @@ import warnings
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from saw import Saw
 
 warnings.simplefilter("ignore")  # the SDK deprecates sampling and roots; they are tested here all the same
@@ -71,6 +72,23 @@ async def is_asked(client: Client, user: User, saw: Saw) -> None:
     await saw.step("resource", client.read_resource("asking://who"))
     for user.action in ("decline", "cancel"):
         await saw.step(user.action, client.call_tool("book_single", {"flight": "OS 5"}))
+    if client.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        await answers_by_hand(client, saw)
+
+
+async def answers_by_hand(client: Client, saw: Saw) -> None:
+    """One round without the SDK's own driver, and what a server must not take."""
+    call = client.session.call_tool
+    arguments = {"flight": "OS 7"}
+    asked = await saw.step("by hand", call("book_single", arguments, allow_input_required=True))
+    state, answers = asked.request_state, {"sure": ElicitResult(action="accept", content={"value": True})}
+    for name, given, kept in (
+        ("changed state", arguments, ("A" if state[0] != "A" else "B") + state[1:]),
+        ("other arguments", {"flight": "OS 8"}, state),
+        ("right state", arguments, state),
+        ("state used again", arguments, state),
+    ):
+        await saw.step(name, call("book_single", given, input_responses=answers, request_state=kept))
 
 
 async def main(mode: str, *words: str) -> None:

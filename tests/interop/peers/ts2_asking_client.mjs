@@ -33,6 +33,8 @@ const SILENT = [
   ["rooted", {}],
 ];
 
+const BY_HAND = { allowInputRequired: true };
+
 const [mode, ...words] = process.argv.slice(2);
 const saw = { asked: [] };
 let action = "accept";
@@ -78,6 +80,24 @@ function answering(client) {
   });
 }
 
+// One round without the SDK's own driver, and what a server must not take.
+async function answersByHand(client) {
+  const given = { flight: "OS 7" };
+  const call = (given, more) =>
+    client.request({ method: "tools/call", params: { name: "book_single", arguments: given, ...more } }, BY_HAND);
+  await step("by hand", () => call(given));
+  const state = saw["by hand"].requestState;
+  const inputResponses = { sure: { action: "accept", content: { value: true } } };
+  for (const [name, arguments_, requestState] of [
+    ["changed state", given, (state[0] === "A" ? "B" : "A") + state.slice(1)],
+    ["other arguments", { flight: "OS 8" }, state],
+    ["right state", given, state],
+    ["state used again", given, state],
+  ]) {
+    await step(name, () => call(arguments_, { inputResponses, requestState }));
+  }
+}
+
 const client = await connected({ elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }, answering);
 saw.revision = client.getNegotiatedProtocolVersion();
 for (const [name, given] of CALLS) await step(name, () => client.callTool({ name, arguments: given }));
@@ -86,6 +106,7 @@ await step("resource", () => client.readResource({ uri: "asking://who" }));
 for (action of ["decline", "cancel"]) {
   await step(action, () => client.callTool({ name: "book_single", arguments: { flight: "OS 5" } }));
 }
+if (mode !== "legacy") await answersByHand(client);
 await client.close();
 
 const mute = await connected({});
