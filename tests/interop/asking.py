@@ -6,6 +6,7 @@ expectations serves them all.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -24,10 +25,12 @@ from interlock import Client
 from interlock.revisions.probing import Verdicts
 from interlock.revisions.rounds import STATE_REFUSED
 from interlock.wire.errors import CannotAsk
-from support.wire_peer import MODERN
+from interop.spoken import outcome
+from support.wire_peer import HANDSHAKE, MODERN
 
 SERVER = str(Path(__file__).parents[1] / "support" / "servers" / "asking.py")
 _SOURCE = str(Path(interlock.__file__).resolve().parents[1])
+BEFORE_PAGES = HANDSHAKE[:-1]
 _START_SECONDS = 60
 _STORY_SECONDS = 100
 
@@ -90,6 +93,7 @@ def check_story(saw: dict[str, Any], *, stateless: bool) -> None:
     assert saw["card"]["structuredContent"] == CARD | {"note": None}
     assert saw["prompt"]["messages"] == [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}]
     assert [each["text"] for each in saw["resource"]["contents"]] == ["Ada"]
+    assert saw["many"] == {f"OS {number}": f"OS {number}, True" for number in range(10)}
     _check_acts(saw["noted"]["structuredContent"], stateless)
     _check_refusals(saw, stateless)
     if stateless:
@@ -116,6 +120,7 @@ MESSAGES = [
     "Who are you?",  # card
     "Sign in there",  # visit
     *("Whom?", "Whom?"),  # prompt, resource
+    *["Sure?"] * 10,  # many at once
     *("Sure?", "Sure?"),  # decline, cancel
 ]
 
@@ -212,6 +217,14 @@ async def visit_the_forms(client: Client, user: User) -> None:
     assert user.messages() == ["Which seat?", "Which meal at 4A?"]  # each once, in two rounds
 
 
+async def visit_with_many_at_once(client: Client, user: User) -> None:
+    """Each call gets the answers to its own questions."""
+    flights = [f"OS {number}" for number in range(10)]
+    results = await asyncio.gather(*(client.call_tool("ask_twice", {"flight": flight}) for flight in flights))
+    assert [result.text for result in results] == [f"{flight} 4A soup" for flight in flights]
+    assert sorted(user.messages()) == ["Which meal at 4A?"] * 10 + ["Which seat?"] * 10
+
+
 async def visit_the_other_kinds(client: Client, user: User) -> None:
     card = await client.call_tool("ask_card")
     assert card.structured == CARD | {"window": False}
@@ -226,6 +239,10 @@ async def visit_the_other_kinds(client: Client, user: User) -> None:
 
 
 async def visit_a_page(client: Client, user: User) -> None:
+    if client.revision in BEFORE_PAGES:
+        assert (await outcome(client, "ask_url")).is_error
+        assert user.messages() == []  # nobody was bothered with what the revision does not have
+        return
     for user.action in ("decline", "accept"):
         assert (await client.call_tool("ask_url")).text == user.action
     assert {(each["mode"], each["url"]) for each in user.asked} == {("url", "https://example.com/sign-in")}

@@ -17,6 +17,7 @@ from interop.asking import (
     visit_the_forms,
     visit_the_other_kinds,
     visit_with_less_than_is_needed,
+    visit_with_many_at_once,
 )
 from interop.environments import PEERS
 from support.wire_peer import HANDSHAKE, MODERN
@@ -53,11 +54,12 @@ def test_our_server_asks_over_http(their_client, tmp_path, mode):
 # --- their server asks our client -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [HANDSHAKE[-1], MODERN[-1]])
+@pytest.mark.parametrize("revision", [HANDSHAKE[-2], HANDSHAKE[-1], MODERN[-1]])
 async def test_our_client_answers_over_stdio(their_server, revision):
     user = User()
     async with Client(their_server, revision=revision, verdicts=Verdicts(), **user.options()) as client:
         await visit_the_forms(client, user)
+        await visit_with_many_at_once(client, user)
         await visit_the_other_kinds(client, user)
         await visit_a_page(client, user)
         if revision in MODERN:  # in the handshake era prompts and resources of this SDK cannot ask
@@ -70,6 +72,7 @@ async def test_our_client_answers_over_http(their_server, tmp_path):
         async with Client(address, verdicts=Verdicts(), **user.options()) as client:
             assert client.revision == MODERN[-1]
             await visit_the_forms(client, user)
+            await visit_with_many_at_once(client, user)
             await visit_the_other_kinds(client, user)
             await visit_a_page(client, user)
             await visit_a_prompt_and_a_resource(client, user)

@@ -17,10 +17,11 @@ from interop.asking import (
     visit_the_forms,
     visit_the_other_kinds,
     visit_with_less_than_is_needed,
+    visit_with_many_at_once,
 )
 from support.wire_peer import HANDSHAKE, MODERN
 
-VISITS = (visit_the_forms, visit_the_other_kinds, visit_a_page, visit_a_prompt_and_a_resource)
+VISITS = (visit_the_forms, visit_with_many_at_once, visit_the_other_kinds, visit_a_page, visit_a_prompt_and_a_resource)
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_our_server_asks_over_http(their_client, tmp_path, mode):
 # --- their server asks our client -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [HANDSHAKE[-1], MODERN[-1]])
+@pytest.mark.parametrize("revision", [HANDSHAKE[-2], HANDSHAKE[-1], MODERN[-1]])
 async def test_our_client_answers_over_stdio(their_server, revision):
     user = User()
     async with Client(their_server, revision=revision, verdicts=Verdicts(), **user.options()) as client:

@@ -70,10 +70,21 @@ async def is_asked(client: Client, user: User, saw: Saw) -> None:
         await saw.step(name, client.call_tool(name, arguments))
     await saw.step("prompt", client.get_prompt("greeting"))
     await saw.step("resource", client.read_resource("asking://who"))
+    await many_at_once(client, saw)
     for user.action in ("decline", "cancel"):
         await saw.step(user.action, client.call_tool("book_single", {"flight": "OS 5"}))
     if client.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
         await answers_by_hand(client, saw)
+
+
+async def many_at_once(client: Client, saw: Saw) -> None:
+    async def book(flight: str) -> None:
+        found = await client.call_tool("book_single", {"flight": flight})
+        saw.record.setdefault("many", {})[flight] = found.content[0].text
+
+    async with anyio.create_task_group() as group:
+        for number in range(10):
+            group.start_soon(book, f"OS {number}")
 
 
 async def answers_by_hand(client: Client, saw: Saw) -> None:

@@ -80,6 +80,13 @@ function answering(client) {
   });
 }
 
+async function manyAtOnce(client) {
+  const flights = [...Array(10).keys()].map((number) => `OS ${number}`);
+  const book = (flight) => client.callTool({ name: "book_single", arguments: { flight } });
+  const found = await Promise.all(flights.map(book));
+  return Object.fromEntries(flights.map((flight, at) => [flight, found[at].content[0].text]));
+}
+
 // One round without the SDK's own driver, and what a server must not take.
 async function answersByHand(client) {
   const given = { flight: "OS 7" };
@@ -103,6 +110,7 @@ saw.revision = client.getNegotiatedProtocolVersion();
 for (const [name, given] of CALLS) await step(name, () => client.callTool({ name, arguments: given }));
 await step("prompt", () => client.getPrompt({ name: "greeting" }));
 await step("resource", () => client.readResource({ uri: "asking://who" }));
+await step("many", () => manyAtOnce(client));
 for (action of ["decline", "cancel"]) {
   await step(action, () => client.callTool({ name: "book_single", arguments: { flight: "OS 5" } }));
 }
