@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,7 @@ import pytest
 
 from interlock import Client
 from interlock.revisions.probing import Verdicts
-from interop.environments import PINS, RegistryUnreachable, python_of, unavailable
-
-PEERS = Path(__file__).parent / "peers"
+from interop.environments import PEERS, PINS, RegistryUnreachable, node_project, python_of, script_in, unavailable
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +29,27 @@ def peer_python() -> Callable[[str], str]:
         return unavailable(outcome) if isinstance(outcome, RegistryUnreachable) else outcome
 
     return python
+
+
+@pytest.fixture(scope="session")
+def typescript() -> Callable[[str], list[str]]:
+    """The command that runs a script of the TypeScript peers."""
+
+    @cache
+    def project() -> tuple[str, Path] | RegistryUnreachable:
+        try:
+            return node_project()
+        except RegistryUnreachable as reason:
+            return reason
+
+    def command(script: str) -> list[str]:
+        outcome = project()
+        if isinstance(outcome, RegistryUnreachable):
+            unavailable(outcome)
+        node, folder = outcome
+        return [node, script_in(folder, script)]
+
+    return command
 
 
 @pytest.fixture

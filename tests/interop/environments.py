@@ -16,6 +16,11 @@ from typing import NoReturn
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tools"))
+
+from official import install  # noqa: E402 - it lives among the tools
+
+PEERS = Path(__file__).resolve().parent / "peers"
 REQUIREMENTS = REPOSITORY / "requirements"
 CACHE = REPOSITORY / ".cache" / "interop"
 PINS = {
@@ -25,11 +30,12 @@ PINS = {
 }
 STAMP = "made-for.txt"
 UNREACHABLE = "the package registry cannot be reached"
+PIN_MISTAKES = ("EUSAGE", "EINTEGRITY")  # npm's words for pins that are wrong, with which nothing should be skipped
 _INSTALL_SECONDS = 300
 
 
 class RegistryUnreachable(Exception):
-    """pip could not install what is pinned; the text is pip's last word."""
+    """pip or npm could not install what is pinned; the text is its last word."""
 
 
 def python_of(name: str, pins: Path, cache: Path = CACHE) -> str:
@@ -46,6 +52,38 @@ def python_of(name: str, pins: Path, cache: Path = CACHE) -> str:
             _install(str(python), pins)
             stamp.write_text(wanted)  # last: an environment that was left half made has none
     return str(python)
+
+
+def node_project(cache: Path = CACHE, pinned: Path = PEERS) -> tuple[str, Path]:
+    """Node, and the folder with the packages of the TypeScript peers; made now if they are not there as pinned."""
+    home = cache / "typescript"
+    cache.mkdir(parents=True, exist_ok=True)
+    wanted = f"{install.NODE}\n{(pinned / 'package-lock.json').read_text()}"
+    stamp = home / STAMP
+    with _locked(cache / "typescript.lock"):
+        if not stamp.is_file() or stamp.read_text() != wanted:
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir()
+            _get_packages(home, pinned)
+            stamp.write_text(wanted)
+    return str(install.Node(home).node), home / "project"
+
+
+def script_in(project: Path, name: str) -> str:
+    """A script of the peers, copied into the project: a module finds its packages from where it lies."""
+    fresh = project / f"{os.getpid()}-{name}"
+    shutil.copy(PEERS / name, fresh)
+    return str(fresh.replace(project / name))  # at once: another worker may be reading it
+
+
+def _get_packages(home: Path, pinned: Path) -> None:
+    try:
+        install.get_packages(install.get_node(home), pinned, home / "project", "the JavaScript packages")
+    except install.Unavailable as reason:
+        told = home / "project" / "install.log"  # all of it: the reason is only the end
+        if told.is_file() and any(mistake in told.read_text() for mistake in PIN_MISTAKES):
+            raise
+        raise RegistryUnreachable(_without_addresses(str(reason))) from None
 
 
 def made_for(pins: Path) -> str:
@@ -81,7 +119,11 @@ def _install(python: str, pins: Path) -> None:
 def _last_error(text: str) -> str:
     """pip's last complaint, without the addresses of the machine it was made on."""
     errors = [line for line in text.splitlines() if line.startswith("ERROR")]
-    return re.sub(r"\S+://\S+", "…", errors[-1] if errors else text.strip()[-200:])
+    return _without_addresses(errors[-1] if errors else text.strip()[-200:])
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(r"\S+://\S+", "…", text)
 
 
 @contextmanager

@@ -199,12 +199,12 @@ def test_questions_are_put_to_the_client(seen, peer, mode):
         assert saw["asked"][1]["message"] == "Who?"
 
 
-@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create"])
-def test_a_question_to_a_stateless_client_ends_in_an_error(seen, method):
-    """Until this server can return `input_required`: an error at once, and no request that must not be sent."""
+def test_questions_are_put_to_a_stateless_client_in_rounds(seen):
     saw = seen("mcp2", MODERN[-1])
-    assert code_of(saw[method]) == -32603
-    assert saw["asked"] == []
+    assert text_of(saw["roots/list"]) == repr({"roots": [{"uri": "file:///home", "name": "home"}]})
+    assert "'text': 'hello'" in text_of(saw["sampling/createMessage"])
+    assert text_of(saw["elicitation/create"]) == repr({"action": "accept", "content": {"name": "Ada"}})
+    assert [each.get("message") for each in saw["asked"]] == [None, "Who?"]  # each once
 
 
 @every_handshake

