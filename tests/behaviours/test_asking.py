@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ def over(revisions):
 
 over_all = over(ALL)
 over_asking = over(WITH_ELICITATION)
+over_asking_revisions = pytest.mark.parametrize("revision", WITH_ELICITATION)
 
 ENTERED = {
     "Which seat?": {"row": 7},
@@ -343,6 +345,26 @@ async def test_a_ticket_is_good_once(carrier):
         assert (await peer.error("tools/call", retry))["code"] == -32602
         wrong = {**params, "requestState": again["requestState"], "inputResponses": {"seat": 7}}
         assert (await peer.error("tools/call", wrong, judged=False))["code"] == -32602
+
+
+@over_carriers
+@over_asking_revisions
+async def test_a_thread_that_asks_is_free_again_when_its_call_is_given_up(carrier, revision):
+    """There are 32 threads: were they kept, the last call would wait for ever."""
+    asked = asyncio.Event()
+
+    async def never(params):
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with asked_by(carrier, revision, Person(), elicit=never) as client:
+        for _ in range(40):
+            asked.clear()
+            call = start(client.call_tool("book_in_thread", {"flight": "OS 1"}))
+            await asked.wait()
+            call.cancel()
+            await asyncio.wait([call])
+        assert (await client.call_tool("plain_thread")).text == "free"
 
 
 # --- the client's half --------------------------------------------------------------------------------------

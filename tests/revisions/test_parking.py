@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from interlock.revisions.rounds import STATE_REFUSED
+from interlock.wire.exchange import Principal
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
 from support.virtual_time import virtual_time
@@ -73,9 +74,12 @@ async def test_there_is_a_bound():
     async def asks(exchange):
         await exchange.ask(form("A?", "a"))
 
-    rounds = Rounds(asks, parked_runs=2, **PARKS)
+    rounds = Rounds(asks, parked_runs=4, **PARKS)
     assert [(await rounds()).get("resultType") for _ in range(2)] == ["input_required"] * 2
-    assert (await rounds())["code"] == -32603
+    assert (await rounds())["code"] == -32603  # half of the room is the most for one
+    bob, eve = Principal("issuer", "bob"), Principal("issuer", "eve")
+    assert [(await rounds(who=bob)).get("resultType") for _ in range(2)] == ["input_required"] * 2
+    assert (await rounds(who=eve))["code"] == -32603
     rounds.asker.parking.close()
     await turns()
 
@@ -137,3 +141,54 @@ async def test_between_rounds_it_is_not_heard():
     await rounds(GIVEN, asked["requestState"])
     told += [params["data"] for _, params in rounds.outlet.told]
     assert told == ["after"]
+
+
+async def test_a_question_asked_while_it_was_parked_is_in_the_next_round():
+    go = asyncio.Event()
+
+    async def asks(exchange):
+        first = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await go.wait()
+        await exchange.ask(form("B?", "b"))
+        await first
+        return {"done": True}
+
+    rounds = Rounds(asks, **PARKS)
+    first = await rounds()
+    go.set()
+    await turns(20)
+    second = await rounds({}, first["requestState"])
+    assert sorted(second["inputRequests"]) == ["a", "b"]
+    assert (await rounds(GIVEN, second["requestState"]))["done"] is True
+
+
+@pytest.mark.parametrize("answer", [7, {"action": "accept", "content": {"n": 10**400}}, {"action": "no"}])
+async def test_whatever_is_wrong_with_an_answer_ends_the_run(answer):
+    ended = []
+
+    def check(members):
+        raise OverflowError("too large")
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a", check=check))
+        finally:
+            ended.append(1)
+
+    rounds = Rounds(asks, **PARKS)
+    state = (await rounds())["requestState"]
+    assert (await rounds({"a": answer}, state))["code"] in (-32602, -32603)
+    await turns()
+    assert ended == [1]
+
+
+async def test_one_of_two_who_ask_the_same_may_give_up():
+    async def asks(exchange):
+        one = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        two = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await turns(2)
+        one.cancel()
+        return {"n": (await two)["content"]["n"]}
+
+    for rules in (PARKS, {}):
+        assert (await Rounds(asks, **rules).all_of(GIVEN))["n"] == 0

@@ -171,3 +171,89 @@ async def test_the_task_is_itself_again_afterwards():
         return asyncio.current_task().cancelling()
 
     assert await asyncio.ensure_future(serves()) == 0
+
+
+async def test_an_answer_never_counts_for_another_question():
+    amount = [10]
+
+    async def pays(exchange):
+        first = amount[0]
+        sure = await exchange.ask(form(f"Pay {first}?", "confirm"))
+        await exchange.ask(form("Seat?", "seat"))
+        return {"paid": first if sure["action"] == "accept" else 0}
+
+    rounds = Rounds(pays)
+    first = await rounds()
+    second = await rounds({"confirm": accept()}, first["requestState"])
+    amount[0] = 9999
+    third = await rounds({"seat": accept()}, second["requestState"])
+    assert third["inputRequests"]["confirm"]["params"]["message"] == "Pay 9999?"
+    no = {"confirm": {"action": "decline"}, "seat": accept()}
+    last = await rounds(no, third["requestState"])
+    while last.get("resultType") == "input_required":
+        last = await rounds(no, last["requestState"])
+    assert last["paid"] == 0
+
+
+async def test_one_key_is_for_one_question_also_in_a_row():
+    async def confuses(exchange):
+        await exchange.ask(form("One?", "k"))
+        await exchange.ask(form("Two?", "k"))
+
+    rounds = Rounds(confuses)
+    asked = await rounds()
+    assert (await rounds({"k": accept()}, asked["requestState"]))["code"] == -32603
+
+
+async def test_a_question_that_comes_too_late_harms_nobody():
+    late = []
+
+    async def leaves_a_task(exchange):
+        async def asks_later():
+            await turns(10)
+            await exchange.ask(form("Late?", "late"))
+
+        late.append(asyncio.ensure_future(asks_later()))
+        return {"done": True}
+
+    async def serves():
+        assert (await Rounds(leaves_a_task)())["done"] is True
+        await turns(40)  # the task that served it goes on with something else
+        return "unharmed"
+
+    assert await asyncio.ensure_future(serves()) == "unharmed"
+    assert late[0].cancelled()
+
+
+@pytest.mark.parametrize("style", ["finally", "swallowed"])
+async def test_who_asks_on_its_way_out_does_not_hang(style):
+    async def asks_again(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        except asyncio.CancelledError:
+            if style == "swallowed":
+                await exchange.ask(form("B?", "b"))
+            raise
+        finally:
+            if style == "finally":
+                await exchange.ask(form("B?", "b"))
+
+    assert list((await asyncio.wait_for(Rounds(asks_again)(), 10))["inputRequests"]) == ["a"]
+
+
+async def test_an_act_is_not_begun_when_the_round_is_over():
+    acts = []
+
+    async def acts_on_its_way_out(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            if exchange.begin_once("pay") is None:
+                acts.append(1)
+                exchange.end_once("pay", b"1")
+
+    rounds = Rounds(acts_on_its_way_out)
+    asked = await rounds()
+    assert acts == []
+    await rounds(GIVEN, asked["requestState"])
+    assert acts == [1]

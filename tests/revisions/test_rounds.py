@@ -1,8 +1,10 @@
 """revisions/rounds.py: a state is taken back only as it was given, and a round ends when all is asked."""
 
 import asyncio
+import json
 
 import pytest
+from msgspec import Raw
 
 from interlock.revisions.rounds import STATE_REFUSED, Questions
 from interlock.state.sealing import Seal
@@ -52,6 +54,35 @@ async def test_it_expires():
     assert (await rounds(YES, state))["said"] == "accept"
     rounds.now += 1
     assert await rounds(YES, state) == REFUSED
+
+
+async def test_all_rounds_together_have_an_end():
+    rounds = Rounds(asks, seconds=60, total_seconds=100)
+    state = (await rounds())["requestState"]
+    rounds.now += 50
+    state = (await rounds({}, state))["requestState"]
+    rounds.now += 49
+    again = (await rounds({}, state))["requestState"]
+    rounds.now += 1
+    assert await rounds(YES, again) == REFUSED
+
+
+async def test_servers_that_share_keys_do_not_share_states():
+    state = (await Rounds(asks, audience="staging")())["requestState"]
+    assert await Rounds(asks, audience="production")(YES, state) == REFUSED
+
+
+async def test_absent_arguments_are_none():
+    rounds = Rounds(asks)
+    work = rounds.begin(arguments={})
+    asked = json.loads(await work)["result"]
+    bare = rounds.bare(YES, asked["requestState"])
+    assert json.loads(await bare)["result"]["said"] == "accept"
+
+
+async def test_numbers_nobody_can_read_are_refused():
+    told = await Rounds(asks)(arguments=Raw(b'{"n":1e400}'))
+    assert told["code"] == -32602
 
 
 async def test_keys_rotate_and_are_gone():

@@ -56,6 +56,21 @@ class Rounds:
     ) -> Any:
         """The work of one request."""
         params: dict[str, Any] = {"name": "t", "arguments": arguments or {}}
+        return self._work(params, answers, state, who, can, method)
+
+    def bare(self, answers: Any = None, state: str | None = None) -> Any:
+        """The work of a request without arguments."""
+        return self._work({"name": "t"}, answers, state, ADA, CAN, "tools/call")
+
+    def _work(
+        self,
+        params: dict[str, Any],
+        answers: Any,
+        state: str | None,
+        who: Principal,
+        can: ClientCapabilities,
+        method: str,
+    ) -> Any:
         params |= {"inputResponses": answers} if answers is not None else {}
         params |= {"requestState": state} if state is not None else {}
         raw: Any = encode(params)

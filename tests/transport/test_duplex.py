@@ -708,3 +708,34 @@ async def test_a_cancelled_request_says_nothing_more_while_it_ends():
     await turns()
     assert len(channel.sent) == 1
     await end(duplex)
+
+
+async def test_a_side_that_fails_costs_one_request(caplog):
+    class Broken(Side):
+        def request(self, frame):
+            if frame.method == "broken":
+                raise RuntimeError("a bug of ours")
+            return super().request(frame)
+
+    channel = Channel()
+    duplex = Duplex(channel, Broken(), Limits())
+    duplex.received(encode_call(1, "broken", {}))
+    duplex.received(encode_call(2, "now", {}))
+    told = [json.loads(message) for message in channel.sent]
+    assert told[0]["error"]["code"] == -32603 and "bug" not in channel.sent[0].decode()
+    assert told[1]["result"] == {"at": "once"} and "a bug of ours" in caplog.text
+    await end(duplex)
+
+
+async def test_nothing_of_a_batch_begins_once_the_connection_has_ended():
+    side, begun = Side(batches=True), []
+    duplex = Duplex(Channel(), side, Limits())
+
+    def request(frame):
+        begun.append(frame.id)
+        duplex.ended(PeerClosed("gone"))
+
+    side.request = request
+    duplex.received(b"[" + b",".join(encode_call(number, "x", {}) for number in range(4)) + b"]")
+    assert begun == [0]
+    await end(duplex)

@@ -35,6 +35,28 @@ async def test_each_line_is_a_message():
     theirs.close()
 
 
+async def test_a_receiver_that_fails_does_not_stop_the_writing(caplog):
+    channel, heard, theirs = await opened()
+
+    def broken(message):
+        channel.send(b"said before")
+        raise RuntimeError("a bug")
+
+    heard.received = broken
+    unhandled = []
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(lambda _, context: unhandled.append(context["exception"]))
+    theirs.send(b"one\n")
+    said = await loop.sock_recv(theirs, 100)
+    loop.set_exception_handler(before)
+    assert said == b"said before\n" and [str(error) for error in unhandled] == ["a bug"]
+    channel.send(b"after")
+    assert await loop.sock_recv(theirs, 100) == b"after\n"
+    await channel.close()
+    theirs.close()
+
+
 async def test_blank_lines_are_no_messages():
     channel, heard, theirs = await opened()
     theirs.send(b"\n  \n\t\r\n\r\nreal\n")

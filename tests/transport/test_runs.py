@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from contextvars import ContextVar, copy_context
+from weakref import WeakKeyDictionary
 
 import pytest
 from hypothesis import strategies as st
@@ -592,10 +593,6 @@ async def test_a_request_that_cancels_its_own_task_does_not_harm_the_next():
     await over(found)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a known price of sharing tasks: who keeps its task and cancels it after its own end hits the next one",
-)
 @virtual_time
 async def test_a_task_that_is_cancelled_late_takes_no_other_request_with_it():
     # What a request leaves behind (a timer, a callback) knows its task: nobody else's work may run in it then.
@@ -641,6 +638,73 @@ async def test_a_task_group_of_one_request_never_touches_another():
         found.start(number + 1, longer())
     await turns(80)
     assert [found.by_id[number] for number in range(10)] == [[b"failed inside"], [b"alive"]] * 5
+    await over(found)
+
+
+async def test_what_is_kept_by_the_task_is_not_found_by_the_next_request():
+    found, sessions, seen = Replies(), WeakKeyDictionary(), []
+
+    async def finds_session(name):
+        seen.append(sessions.setdefault(asyncio.current_task(), name))
+        return b"x"
+
+    for number, name in enumerate(["ada", "bob", "eve"]):
+        found.start(number, finds_session(name))
+    assert seen == ["ada", "bob", "eve"]
+    await over(found)
+
+
+async def test_a_cancellation_taken_back_does_not_harm_the_next():
+    found = Replies()
+
+    async def changes_its_mind():
+        task = asyncio.current_task()
+        task.cancel()
+        task.uncancel()
+        return b"stayed"
+
+    async def innocent():
+        await asyncio.sleep(0)
+        return b"alive"
+
+    found.start(0, gives())
+    await turns()  # the spare task is parked by now
+    for number in range(1, 9, 2):
+        found.start(number, changes_its_mind())
+        found.start(number + 1, innocent())
+    await turns(20)
+    assert [found.by_id[number] for number in range(1, 9)] == [[b"stayed"], [b"alive"]] * 4
+    await over(found)
+
+
+async def test_what_has_ended_takes_no_room():
+    found = Replies(limit=10)
+
+    async def sets():
+        WHO.set("somebody")
+        return b"x"
+
+    assert all(found.start(number, sets()) for number in range(100))
+    await over(found)
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="Python 3.12 and newer have eager tasks")
+async def test_eager_tasks_do_not_fill_the_stack_either():
+    loop, found = asyncio.get_running_loop(), Replies()
+    loop.set_task_factory(asyncio.eager_task_factory)
+
+    async def nested(number):
+        if number < 300:
+            await asyncio.create_task(deeper(number + 1))
+        return b"%d" % number
+
+    async def deeper(number):
+        found.start(number, nested(number))
+
+    found.start(0, nested(0))
+    await turns(1000)
+    loop.set_task_factory(None)
+    assert all(found.by_id[number] == [b"%d" % number] for number in range(301))
     await over(found)
 
 

@@ -16,7 +16,7 @@ _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: _is_number(value) and float(value).is_integer(),
+    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
     "number": lambda value: _is_number(value),
     "array": lambda value: isinstance(value, list),
 }

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..wire.errors import InternalError, InvalidParams
-from ..wire.exchange import Exchange, Handler, Question, Result
+from ..wire.exchange import Exchange, Handler, Principal, Question, Result
 from .questions import check_answer
 from .rounds import STATE_REFUSED, AskingRules, Questions, Round
 from .served import Served
@@ -33,11 +33,19 @@ class Parking:
     def __len__(self) -> int:
         return len(self._parked)
 
+    def check_room(self, who: Principal) -> None:
+        """Refuse before anything is begun. Nobody may take more than half of the room."""
+        mine = sum(run.exchange.peer.principal == who for run, _ in self._parked.values())
+        if len(self._parked) >= self._rules.parked_runs or mine >= max(1, self._rules.parked_runs // 2):
+            raise InternalError("Too many runs are waiting for answers: try again later")
+
     def put(self, run: _Run) -> str:
         """The ticket for it."""
-        if len(self._parked) >= self._rules.parked_runs:
+        try:
+            self.check_room(run.exchange.peer.principal)
+        except InternalError:
             run.task.cancel()
-            raise InternalError("Too many runs are waiting for answers: try again later")
+            raise
         ticket = secrets.token_hex(16)
         expiry = asyncio.get_running_loop().call_later(self._rules.seconds, self._expire, ticket)
         self._parked[ticket] = (run, expiry)
@@ -71,6 +79,7 @@ class _Run:
         self.questions = Questions(rules.grace, self._stir)
         self._waiting: dict[str, asyncio.Future[Result]] = {}
         self._stirred = asyncio.Event()
+        self._over = False
         self.task = asyncio.get_running_loop().create_task(self._go(handler))
         self.task.add_done_callback(_look_at)  # it may fail while it is parked, and nobody come back for it
 
@@ -78,7 +87,10 @@ class _Run:
         try:
             return await handler(self.exchange)
         finally:
+            self._over = True
             self.questions.stop()
+            for waiting in self._waiting.values():  # threads and tasks that outlive it: nobody answers them
+                waiting.cancel()
             self._stir()
 
     def _stir(self) -> None:
@@ -90,17 +102,19 @@ class _Run:
         self._stirred.clear()
 
     async def ask(self, exchange: Served, question: Question) -> Result:
+        if self._over:
+            raise asyncio.CancelledError
         key, digest = self.questions.key_of(exchange, question)
         if key in self._given:
             return check_answer(question, self._given[key])
-        if key not in self._waiting:
-            self._waiting[key] = asyncio.get_running_loop().create_future()
-            self.questions.add(key, digest, question)
+        waiting = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
+        self.questions.add(key, digest, question)
         try:
-            return await asyncio.shield(self._waiting[key])
+            return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            self._waiting.pop(key, None)
             self.questions.withdraw(key)
+            if key not in self.questions.open:
+                self._waiting.pop(key, None)
             raise
 
     def answer(self, given: Mapping[str, Any]) -> None:
@@ -118,6 +132,9 @@ class _Run:
         mine = self.exchange
         mine.outlet, mine.meta, mine.peer, mine.meter = exchange.outlet, exchange.meta, exchange.peer, None
         mine.live = True
+        self._stirred.clear()
+        if self.task.done():
+            self._stir()
 
 
 def _look_at(task: asyncio.Task[Result]) -> None:
@@ -152,6 +169,7 @@ class Park:
 
     async def _find(self, exchange: Served) -> _Run:
         if self._round.sealed is None:
+            self._parking.check_room(exchange.peer.principal)
             self._run = _Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
         run = self._parking.take((await self._round.state(self._round.sealed)).ticket)
@@ -160,8 +178,8 @@ class Park:
         run.speak_through(exchange)
         try:
             run.answer(self._round.given)
-        except InvalidParams:
-            run.task.cancel()
+        except BaseException:
+            run.task.cancel()  # it was taken, and nobody has a ticket for it any more
             raise
         return run
 

@@ -35,7 +35,8 @@ class Replay:
         self._done: dict[str, Raw] = {}
         self._waiting: list[asyncio.Future[Result]] = []
         self._task: asyncio.Task[object] | None = None
-        self._over = False
+        self._over = False  # the round, by our own cancellation
+        self._closed = False  # the run: nothing asks for it any more
         self._cancelled_before = 0
 
     async def __call__(self, exchange: Exchange) -> Result:
@@ -53,12 +54,19 @@ class Replay:
             if not isinstance(error, asyncio.CancelledError):
                 log.debug("= a run that was ended to ask failed on its way out", exc_info=error)
         finally:
-            self._questions.stop()
+            self._close()
         if not self._over:
             return result  # a question nobody waits for any more is not asked
         if task.uncancel() > self._cancelled_before:
             raise asyncio.CancelledError  # somebody else has ended it meanwhile
         return self._ask_client()
+
+    def _close(self) -> None:
+        """Threads and tasks that outlive the run are told: nobody answers them any more."""
+        self._closed = True
+        self._questions.stop()
+        for waiting in self._waiting:
+            waiting.cancel()
 
     def _ask_client(self) -> Result:
         digests = {**self._asked, **self._questions.digests}
@@ -68,21 +76,23 @@ class Replay:
 
     def _end(self) -> None:
         """The round is over: so is this run, by ordinary cancellation."""
-        if not self._over and self._task is not None:
+        if not self._over and not self._closed and self._task is not None:
             self._over = True
             self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
             self._task.cancel()
-            for waiting in self._waiting:  # a handler in a thread asks from outside of the task
-                waiting.cancel()
 
     async def ask(self, exchange: Served, question: Question) -> Result:
-        """The answer, if it is there already; else the end of this run."""
+        """The answer, if it is there already; else the end of this run. After that nothing is asked."""
+        if self._over or self._closed:
+            raise asyncio.CancelledError
         key, digest = self._questions.key_of(exchange, question)
         answer = self._answer_to(key, digest)
         if answer is not None:
             members = check_answer(question, answer)
-            self._asked[key], self._answers[key] = digest, answer
+            self._asked[key] = self._questions.digests[key] = digest
+            self._answers[key] = answer
             return members
+        self._answers.pop(key, None)  # it was given to another question
         self._questions.add(key, digest, question)
         waiting: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
@@ -103,6 +113,8 @@ class Replay:
         """What an earlier round did under this key; None: do it now."""
         found = self._done.get(key)
         if found is None:
+            if self._over or self._closed:
+                raise asyncio.CancelledError  # it would be cut off: the next round does it
             self._questions.acts(key)
         return None if found is None else bytes(found)
 

@@ -57,6 +57,10 @@ class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
     """How long a state is good for, and how long a parked run waits."""
     grace: float = 0.0
     """Seconds to wait for further questions after the last one, instead of a few turns of the loop."""
+    total_seconds: float = 3600.0
+    """How long all rounds of one request may take together."""
+    audience: str = ""
+    """Whose states these are: servers that share keys do not share states."""
     state_bytes: int = 64 * 1024
     """A longer state is an internal error on its way out and refused on its way in."""
     parked_runs: int = 1000
@@ -73,6 +77,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """What travels in `requestState`."""
 
     principal: tuple[str, str, str]
+    began: float
     until: float
     request: str
     nonce: str
@@ -98,12 +103,13 @@ class Round:
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
         self._request: str | None = None
+        self._began: float | None = None
 
     @property
     def request(self) -> str:
         """What it asks for, as a digest; made only when somebody asks or brings a state."""
         if self._request is None:
-            self._request = _request_of(self.exchange)
+            self._request = _request_of(self.exchange, self.rules.audience)
         return self._request
 
     async def state(self, sealed: str) -> State:
@@ -111,6 +117,7 @@ class Round:
         state = self._read(sealed)
         if state is None or not self._fits(state):
             raise InvalidParams(STATE_REFUSED)
+        self._began = state.began
         if state.single and not await self.rules.sealer.consume(state.nonce, state.until):
             raise InvalidParams(STATE_REFUSED)
         return state
@@ -128,9 +135,12 @@ class Round:
 
     def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
         """The result that asks them, its state sealed."""
+        now = self.rules.clock()
+        began = self._began or now
         state = State(
             principal=_principal_of(self.exchange),
-            until=self.rules.clock() + self.rules.seconds,
+            began=began,
+            until=min(now + self.rules.seconds, began + self.rules.total_seconds),
             request=self.request,
             nonce=secrets.token_hex(12),
             **members,
@@ -154,6 +164,7 @@ class Questions:
         self._grace = grace
         self._on_quiet = on_quiet
         self._repeats: dict[str, int] = {}
+        self._waiters: dict[str, int] = {}
         self._check: asyncio.Handle | None = None
         self._acting: set[str] = set()
         self.digests: dict[str, str] = {}
@@ -164,7 +175,7 @@ class Questions:
         check_can_ask(exchange.revision, exchange.peer, question)
         digest = _digest(question.method.encode(), _canonical(encode(question.params)))
         key = question.key or self._derived_key(question.method, digest)
-        if key in self.open and self.digests[key] != digest:
+        if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
         return key, digest
 
@@ -176,11 +187,14 @@ class Questions:
 
     def add(self, key: str, digest: str, question: Question) -> None:
         self.digests[key], self.open[key] = digest, question
+        self._waiters[key] = self._waiters.get(key, 0) + 1
         self.look_again()
 
     def withdraw(self, key: str) -> None:
-        """Nobody waits for it any more: the part of the run that asked was cancelled by another part."""
-        self.open.pop(key, None)
+        """One part of the run that asked was cancelled by another; when nobody waits any more it is not asked."""
+        self._waiters[key] -= 1
+        if self._waiters[key] == 0:
+            self.open.pop(key, None)
         if not self.open:
             self.stop()
 
@@ -226,7 +240,11 @@ def _digest(*parts: bytes) -> str:
 
 
 def _canonical(data: bytes) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+    """The same for the same values, however they are written."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidParams(f"Invalid params: {error}") from None
 
 
 def _principal_of(exchange: Served) -> tuple[str, str, str]:
@@ -234,9 +252,10 @@ def _principal_of(exchange: Served) -> tuple[str, str, str]:
     return who.issuer, who.subject, who.client
 
 
-def _request_of(exchange: Served) -> str:
+def _request_of(exchange: Served, audience: str) -> str:
     """The request by its method and what it asks for; what differs between rounds does not count."""
     members = msgspec.json.decode(exchange.raw or b"{}", type=dict[str, Raw])
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)
-    return _digest(exchange.method.encode(), _canonical(encode(members)))
+    members.setdefault("arguments", Raw(b"{}"))  # absent ones are none
+    return _digest(audience.encode(), exchange.method.encode(), _canonical(encode(members)))

@@ -29,8 +29,12 @@ def caller_of(function: Callable[..., Any], signature: Signature, threads: Threa
         return lambda arguments, exchange: function(**arguments, **{name: Context(exchange)})
 
     async def in_thread(arguments: dict[str, Any], exchange: Exchange) -> Any:
-        if name is not None:
-            arguments[name] = BlockingContext(exchange, asyncio.get_running_loop())
-        return await threads.run(functools.partial(function, **arguments))
+        if name is None:
+            return await threads.run(functools.partial(function, **arguments))
+        context = arguments[name] = BlockingContext(exchange, asyncio.get_running_loop())
+        try:
+            return await threads.run(functools.partial(function, **arguments))
+        finally:
+            context.end()
 
     return in_thread

@@ -195,11 +195,19 @@ def _decoded(data: bytes, wanted: Any) -> Any:
 class BlockingContext(Context):
     """The same for a handler in a thread: its methods wait instead of being awaited."""
 
-    __slots__ = ("_loop",)
+    __slots__ = ("_ended", "_loop", "_waiting")
 
     def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(exchange)
         self._loop = loop
+        self._ended = False
+        self._waiting: Future[Any] | None = None  # what the thread waits for: one thing at a time
+
+    def end(self) -> None:
+        """The run is over: a thread that still waits for an answer waits no longer."""
+        self._ended = True
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         self._wait(self._progress(progress, total, message))
@@ -259,11 +267,14 @@ class BlockingContext(Context):
                 pass
 
     def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Future[Any] | None:
-        if not self.exchange.live or self._loop.is_closed():
+        if self._ended or not self.exchange.live or self._loop.is_closed():
             work.close()
             return None
         try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._waiting = asyncio.run_coroutine_threadsafe(work, self._loop)
+            if self._ended:
+                self._waiting.cancel()
+            return self._waiting
         except RuntimeError:
             work.close()
             return None

@@ -119,6 +119,7 @@ class Server:
             sealer=seal,
             clock=time.time,
             seconds=seconds,
+            audience=self.info.name,
             result_meta=self._identity,
             parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
             single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),

@@ -83,21 +83,24 @@ class Uses:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._used: dict[str, float] = {}
+        self._earliest = float("inf")  # when the first of them may be forgotten
 
     def first(self, nonce: str, until: float) -> bool:
         """Is this the first use? Fails closed: when there is no room, nothing counts as new."""
         if nonce in self._used:
             return False
-        if len(self._used) >= _KEPT:
+        if len(self._used) >= _KEPT and self._clock() >= self._earliest:
             self._forget()
         if len(self._used) >= _KEPT:
             return False
         self._used[nonce] = until
+        self._earliest = min(self._earliest, until)
         return True
 
     def _forget(self) -> None:
         now = self._clock()
         self._used = {nonce: until for nonce, until in self._used.items() if until > now}
+        self._earliest = min(self._used.values(), default=float("inf"))
 
 
 def _id_of(key: bytes) -> str:

@@ -233,6 +233,8 @@ class Duplex:
         ids: set[Any] = set()
         batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply, self._limits.message_bytes)
         for frame in frames:
+            if self._end is not None:
+                return  # one of them has ended the connection
             if isinstance(frame, BadFrame):
                 if frame.refusal is not None:
                     batch.add(frame.id, encode_error(frame.id, frame.refusal))
@@ -248,7 +250,11 @@ class Duplex:
         if id in self._runs.by_id:
             reply(id, encode_error(id, InvalidRequest("A request with this id is still running")))
             return
-        work = self._side.request(frame)
+        try:
+            work = self._side.request(frame)
+        except Exception:  # a mistake of ours: one request fails, the next line is read
+            log.exception("! request %.100r could not be begun", id)
+            work = encode_error(id, InternalError("Internal error"))
         if work is None or isinstance(work, bytes):
             reply(id, work)
             return

@@ -54,14 +54,16 @@ class LineChannel:
         writer, receiver = self._writer, self._receiver
         assert writer is not None and receiver is not None
         writer.hold()
-        for number, line in enumerate(self._framer.feed(chunk), 1):
-            if isinstance(line, Oversized):
-                receiver.oversized(line.beginning, line.size)
-            elif line and not line.isspace():
-                receiver.received(line)
-            if not number % _TOGETHER:
-                writer.flush()
-        writer.release()
+        try:
+            for number, line in enumerate(self._framer.feed(chunk), 1):
+                if isinstance(line, Oversized):
+                    receiver.oversized(line.beginning, line.size)
+                elif line and not line.isspace():
+                    receiver.received(line)
+                if not number % _TOGETHER:
+                    writer.flush()
+        finally:
+            writer.release()
 
     def _eof(self) -> None:
         self._read(b"\n")  # completes the last line of a peer that does not end its lines

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from asyncio import current_task, isfuture
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public to "Extending asyncio" in its docs
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from sys import getrefcount
 from typing import Any
+from weakref import getweakrefcount
 
 from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
@@ -29,6 +32,7 @@ _NESTED = 8  # runs begun inside each other (a handler that calls a server in th
 Reply = Callable[[Id | None, bytes | None], None]
 """Takes the id of a request and its answer, or None where none may be sent."""
 _NOTHING_YET: Any = object()
+_nesting = threading.local()
 
 
 class Run:
@@ -163,12 +167,11 @@ class _Shift(Coroutine[Any, Any, None]):
     """
 
     __name__ = "interlock request"  # what a task shows of its coroutine
-    __slots__ = ("_context", "_depth", "_linked", "_parked", "_run", "_runs", "_waits_for", "task")
+    __slots__ = ("_context", "_linked", "_parked", "_run", "_runs", "_waits_for", "task")
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._context = runs.context.copy()
-        self._depth = 0
         self._run: Run | None = None
         self._waits_for: Any = _NOTHING_YET
         self._parked: asyncio.Future[None] | None = None
@@ -182,11 +185,14 @@ class _Shift(Coroutine[Any, Any, None]):
         runs, task = self._runs, self.task
         loop, run.shift = runs.loop, self
         outer = current_task(loop)
-        if runs.behind or (outer is not None and not self._may_nest_in(outer)):
+        depth = getattr(_nesting, "depth", 0) if outer is not None else 0
+        if runs.behind or depth >= _NESTED:
             self._take(run)
             return False
         if outer is not None:  # a carrier that delivers within the sender's own task
+            _nesting.depth = depth + 1
             _leave_task(loop, outer)
+        known = getrefcount(task), getweakrefcount(task)
         _enter_task(loop, task)
         try:
             self._waits_for = self._context.run(run.work.send, None)
@@ -200,17 +206,20 @@ class _Shift(Coroutine[Any, Any, None]):
         finally:
             _leave_task(loop, task)
             if outer is not None:
+                _nesting.depth = depth
                 _enter_task(loop, outer)
         runs.over(run, answer)
-        if task.cancelling() or not _same(self._context, runs.context):
+        # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
+        if task.cancelling() or known != (getrefcount(task), getweakrefcount(task)) or not self._is_fresh():
             self.end()
+            runs.dismiss(self)
             return False
         return True
 
-    def _may_nest_in(self, outer: asyncio.Task[Any]) -> bool:
-        shift = outer.get_coro()
-        self._depth = shift._depth + 1 if type(shift) is _Shift else 0
-        return self._depth < _NESTED
+    def _is_fresh(self) -> bool:
+        """No cancellation is on its way, also none that was taken back too late; and the context is as it was."""
+        cancelled = getattr(self.task, "_must_cancel", False) if self._parked is None else self._parked.done()
+        return not cancelled and _same(self._context, self._runs.context)
 
     @property
     def is_quiet(self) -> bool:
@@ -237,7 +246,7 @@ class _Shift(Coroutine[Any, Any, None]):
             return self._park()
         if self._linked:
             return self._step(run.work.send, value)
-        self._link()
+        self._linked = True
         return self._step(run.work.send, None) if self._waits_for is _NOTHING_YET else self._waits_for
 
     def throw(self, error: Any, /, *rest: Any) -> Any:
@@ -247,7 +256,7 @@ class _Shift(Coroutine[Any, Any, None]):
             raise error
         if self._linked:
             return self._step(run.work.throw, error)
-        self._link()
+        self._linked = True
         if isfuture(self._waits_for) and self._waits_for.cancel():
             return self._waits_for  # what it waits for is cancelled first, and that reaches it: as in every task
         return self._step(run.work.throw, error)
@@ -258,10 +267,6 @@ class _Shift(Coroutine[Any, Any, None]):
             raise StopIteration
         self._parked = self._runs.loop.create_future()
         return next(self._parked.__await__())
-
-    def _link(self) -> None:
-        self._linked = True
-        self._depth = 0
 
     def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
         run = self._run

@@ -143,6 +143,11 @@ async def visit(ctx: Context) -> str:
 
 
 @server.tool
+def plain_thread() -> str:
+    return "free"
+
+
+@server.tool
 async def can(what: str, ctx: Context) -> bool:
     return ctx.client.can(what)
 
