@@ -107,8 +107,8 @@ def _result_row(samples: Samples, measure: Measure, key: Key) -> tuple[str, ...]
             "",
         )
     advantage = samples.advantage(Key(measure.name, "interlock", key.era), key, measure.higher_is_better)
-    # The null server is no peer, and Interlock's plain launch is what the others are compared with.
-    comparable = advantage is not None and key.contestant not in ("interlock", "null")
+    # The null servers are no peers, and Interlock's plain launch is what the others are compared with.
+    comparable = advantage is not None and key.contestant not in ("interlock", "null", "empty-asgi")
     return (
         measure.name,
         key.contestant,
