@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw
 
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
-from ..wire.frames import encode
 from .asking import check_can_ask
 from .served import Served
 
@@ -86,6 +85,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _states = msgspec.json.Decoder(State)
+_objects = msgspec.json.Decoder(dict[str, Any])
 
 
 class Round:
@@ -157,7 +157,7 @@ class Questions:
     def key_of(self, exchange: Served, question: Question) -> tuple[str, str]:
         """The key of a question that may be asked, and its digest."""
         check_can_ask(exchange.revision, exchange.peer, question)
-        digest = _digest(question.method.encode(), _canonical(encode(question.params)))
+        digest = _digest(question.method.encode(), _sorted(question.params))
         key = question.key or self._derived_key(question.method, digest)
         if key in self.open and self.digests[key] != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -220,8 +220,7 @@ def _digest(*parts: bytes) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 
-def _canonical(data: bytes) -> bytes:
-    return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
+_sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however its members came
 
 
 def _principal_of(exchange: Served) -> tuple[str, str, str]:
@@ -231,7 +230,7 @@ def _principal_of(exchange: Served) -> tuple[str, str, str]:
 
 def _request_of(exchange: Served) -> str:
     """The request by its method and what it asks for; what differs between rounds does not count."""
-    members = msgspec.json.decode(exchange.raw or b"{}", type=dict[str, Raw])
+    members = _objects.decode(exchange.raw or b"{}")
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)
-    return _digest(exchange.method.encode(), _canonical(encode(members)))
+    return _digest(exchange.method.encode(), _sorted(members))
