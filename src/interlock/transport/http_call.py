@@ -149,8 +149,8 @@ class HttpCall:
     # --- what may end it --------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """One timer at a time serves the whole call: it bounds the wait for the body, begins to watch a running handler, or
-        bounds the writing of the answer."""
+        """One timer at a time serves the whole call: it bounds the wait for the body, begins to watch a running
+        handler, or bounds the writing of the answer."""
         if self._answered:
             self._bound_writing()
         elif self._waits_for is None:
