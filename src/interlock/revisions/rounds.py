@@ -94,7 +94,7 @@ class Round:
     def __init__(self, rules: AskingRules, exchange: Served) -> None:
         params: Any = exchange.params
         self.rules = rules
-        self.exchange = exchange
+        self._principal = _principal_of(exchange)  # not the exchange itself, which knows its rounds
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
         self.request = _request_of(exchange)
@@ -118,13 +118,13 @@ class Round:
             return None  # of an older version of ours
 
     def _fits(self, state: State) -> bool:
-        mine = state.principal == _principal_of(self.exchange) and state.request == self.request
+        mine = state.principal == self._principal and state.request == self.request
         return mine and self.rules.clock() < state.until
 
     def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
         """The result that asks them, its state sealed."""
         state = State(
-            principal=_principal_of(self.exchange),
+            principal=self._principal,
             until=self.rules.clock() + self.rules.seconds,
             request=self.request,
             nonce=secrets.token_hex(12),
