@@ -63,7 +63,7 @@ class End(Enum):
 
 
 class Beat:
-    """One timer for all calls of an endpoint that began lately: one for each would cost more than many a call does.
+    """One timer for all calls of an endpoint that began lately, instead of one set and cancelled for each.
 
     A call that lasts is ticked once, at its second beat; what it waits for after that is its own affair.
     """
