@@ -8,7 +8,7 @@ import gc
 import os
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,20 +140,15 @@ class Driver:
 
     def warm_up(self, block_seconds: float) -> None:
         """Calls in blocks until two blocks in a row were not faster than the best before them."""
-        best, steady, last = 0.0, 0, min(self._next + _WARM_UP_CALLS, len(self._calls))
-        for _ in range(_WARM_UP_BLOCKS):
-            if steady == _STEADY_BLOCKS or self._next >= last:
-                return
-            rate = self.pipelined_per_second(block_seconds, last - self._next)
-            steady = 0 if rate > best * _STILL_GROWING else steady + 1
-            best = max(best, rate)
+        last = min(self._next + _WARM_UP_CALLS, len(self._calls))
+        until_steady(lambda: self.pipelined_per_second(block_seconds, last - self._next) if self._next < last else None)
 
     def pipelined_per_second(self, seconds: float, at_most: int | None = None) -> float:
         """Calls per second with IN_FLIGHT calls always under way, for so long or for so many calls."""
         first = self._next
         last = len(self._calls) if at_most is None else min(len(self._calls), first + at_most)
         chunks: list[bytes] = []
-        with _no_garbage_collection():
+        with no_garbage_collection():
             sent, elapsed = self._keep_in_flight(chunks, last, seconds)
         self._next = sent
         count = sent - first
@@ -186,7 +181,7 @@ class Driver:
         times: list[int] = []
         answers: list[bytes] = []
         end = perf_counter() + seconds
-        with _no_garbage_collection():
+        with no_garbage_collection():
             while self._next < len(self._calls) and perf_counter() < end:
                 call = self._calls[self._next]
                 started = perf_counter_ns()
@@ -236,8 +231,19 @@ class Driver:
         return DriverError(f"the server ended by itself with exit code {code}")
 
 
+def until_steady(block: Callable[[], float | None]) -> None:
+    """Blocks until two in a row were not faster than the best before them, or there are none left (None)."""
+    best, steady = 0.0, 0
+    for _ in range(_WARM_UP_BLOCKS):
+        rate = block() if steady < _STEADY_BLOCKS else None
+        if rate is None:
+            return
+        steady = 0 if rate > best * _STILL_GROWING else steady + 1
+        best = max(best, rate)
+
+
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     gc.collect()
     gc.disable()
     try:

@@ -15,7 +15,7 @@ from samples import Key, Samples, Spread
 class Goal:
     measure: str
     against: str  # a contestant, or "" for a goal in the measure's own unit
-    bound: float  # so many times better than the peer, or at most so much
+    bound: float | None  # so many times better than the peer, or at most so much; None: only told
     text: str
 
 
@@ -31,6 +31,10 @@ GOALS = (
     Goal("import", "mcp", 6, "≤ 1/6 of mcp"),
     Goal("in-memory", "mcp", 10, "≥ 10 × mcp"),
     Goal("killed", "", 200, "≤ 200 ms"),
+    Goal("http", "empty-asgi", 0.6, "≥ 60 % of empty ASGI"),
+    Goal("http", "mcp", None, "multiple of mcp"),
+    Goal("http", "ts2", None, "multiple of TypeScript"),
+    Goal("asking", "", 4, "≤ 4 plain calls"),
 )
 
 
@@ -50,6 +54,8 @@ class Verdict:
             return "NOT MET (ours failed)"
         if self.worst is None:
             return "not measured"
+        if self.goal.bound is None:
+            return "told"
         met = self.worst >= self.goal.bound if self.goal.against else self.worst <= self.goal.bound
         return "met" if met else "NOT MET"
 

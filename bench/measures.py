@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import probes
 from driver import Driver, DriverError
-from messages import Era, WrongAnswer
-from peers import REPOSITORY, Contestant, plain_reason
+from http_driver import CONNECTIONS, HttpDriver
+from messages import STATELESS, Era, WrongAnswer
+from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http, plain_reason
 from samples import Key, Samples
 
 _SERVER_SECONDS = 60.0  # no server process lives longer
@@ -39,6 +40,14 @@ MEASURES = {
         ),
         Measure("in-memory", "in-memory client, one call at a time", "calls/s", True, 0),
         Measure("killed", "server killed in mid-call, until the caller's exception", "ms", False),
+        Measure("http", f"HTTP tools/call, {CONNECTIONS} connections kept open", "calls/s", True, 0),
+        Measure(
+            "asking",
+            "HTTP tools/call with two questions one after the other (three rounds), p50",
+            "plain calls",
+            False,
+            2,
+        ),
     )
 }
 
@@ -63,6 +72,10 @@ class Plan:
     in_memory_rounds: int
     in_memory_seconds: float
     kills: int
+    http_rounds: int
+    http_seconds: float
+    asking_rounds: int
+    asking_seconds: float
 
 
 FULL = Plan(
@@ -78,6 +91,10 @@ FULL = Plan(
     in_memory_rounds=5,
     in_memory_seconds=1.0,
     kills=20,
+    http_rounds=5,
+    http_seconds=1.0,
+    asking_rounds=5,
+    asking_seconds=0.8,
 )
 
 QUICK = Plan(
@@ -93,6 +110,10 @@ QUICK = Plan(
     in_memory_rounds=2,
     in_memory_seconds=0.3,
     kills=3,
+    http_rounds=2,
+    http_seconds=0.4,
+    asking_rounds=2,
+    asking_seconds=0.4,
 )
 
 
@@ -117,6 +138,10 @@ class Bench:
             self._in_memory_rounds()
         if "killed" in self._wanted:
             self._killed()
+        if "http" in self._wanted:
+            self._http_rounds()
+        if "asking" in self._wanted:
+            self._asking_rounds()
 
     def _stdio_rounds(self, wanted: set[str]) -> int:
         rounds = [0]
@@ -220,6 +245,42 @@ class Bench:
 
     def _in_python(self) -> list[Contestant]:
         return [contestant for contestant in self._contestants if contestant.in_python is not None]
+
+    # ---- over HTTP ----
+
+    def _http_rounds(self) -> None:
+        for number in range(self._plan.http_rounds):
+            self._tell(f"http round {number + 1}")
+            for contestant in self._contestants:
+                if contestant.http_command is not None:
+                    self._attempt(
+                        ("http", contestant.name, STATELESS.name),
+                        [Key("http", contestant.name, STATELESS.name)],
+                        lambda c=contestant, n=number: self._visit_http(c, n),
+                    )
+
+    def _visit_http(self, contestant: Contestant, number: int) -> None:
+        assert contestant.http_command is not None
+        fixed = contestant.group == "null"
+        with HttpDriver(contestant.http_command, REPOSITORY, _SERVER_SECONDS) as driver:
+            driver.warm_up(self._plan.warm_up_block_seconds, fixed=fixed)
+            rate = driver.per_second(self._plan.http_seconds, fixed=fixed)
+            self.samples.add(Key("http", contestant.name, STATELESS.name), number, rate)
+            busy = self.samples.facts["share of the http measure in which the driver itself was busy"]
+            busy[contestant.name] = f"{driver.busy:.0%}"
+
+    def _asking_rounds(self) -> None:
+        for number in range(self._plan.asking_rounds):
+            self._tell(f"asking round {number + 1}")
+            for contestant in self._in_python():
+                if contestant.is_ours:
+                    self._attempt_one("asking", contestant, lambda c=contestant, n=number: self._ask(c, n))
+
+    def _ask(self, contestant: Contestant, number: int) -> None:
+        command = interlock_over_http(SERVERS / "asking_server.py")
+        with HttpDriver(command, REPOSITORY, _SERVER_SECONDS) as driver:
+            driver.asking_in_plain_calls(self._plan.warm_up_block_seconds)
+            self._keep("asking", contestant, number, driver.asking_in_plain_calls(self._plan.asking_seconds))
 
     # ---- common ----
 

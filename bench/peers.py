@@ -48,6 +48,7 @@ class Contestant:
     eras: tuple[Era, ...]
     version: str
     in_python: InPython | None = None
+    http_command: tuple[str, ...] | None = None  # takes the port as its last word
 
     @property
     def is_ours(self) -> bool:
@@ -144,7 +145,12 @@ def _interlock(name: str, title: str, launcher: tuple[str, ...]) -> Contestant:
         version=_version_in(python, "interlock"),
         # Without a pipe both launches are the same program, so only one of them is measured.
         in_python=None if launcher else InPython(python, imports, "interlock:Client", file),
+        http_command=None if launcher else interlock_over_http(file),
     )
+
+
+def interlock_over_http(file: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "interlock", "run", str(file), "--http", "--port")
 
 
 def _python_peer(name: str, environment: str, title: str, imports: str) -> Contestant:
@@ -157,27 +163,37 @@ def _python_peer(name: str, environment: str, title: str, imports: str) -> Conte
         eras=BOTH,
         version=_version_in(python, name),
         in_python=InPython(python, imports, f"{name}:Client", file),
+        http_command=(python, str(file)),
     )
 
 
 def _typescript(name: str, title: str, package: str, eras: tuple[Era, ...]) -> Contestant:
     project = _node_project()
     # A module finds its packages from where it lies, so it has to lie in the project.
-    file = Path(shutil.copy(SERVERS / f"{name}_server.mjs", project))
+    file, node = Path(shutil.copy(SERVERS / f"{name}_server.mjs", project)), str(shutil.which("node"))
+    over_http = SERVERS / f"{name}_http_server.mjs"
     manifest = json.loads((project / "node_modules" / package / "package.json").read_text())
     return Contestant(
         name=name,
         group="ts",
         title=title,
-        command=(str(shutil.which("node")), str(file)),
+        command=(node, str(file)),
         eras=eras,
         version=manifest["version"],
+        http_command=(node, shutil.copy(over_http, project)) if over_http.is_file() else None,
     )
 
 
 def _null() -> Contestant:
     command = (sys.executable, str(SERVERS / "null_server.py"), str(PREPARED_CALLS))
     return Contestant("null", "null", "no server (driver's ceiling)", command, (STATELESS,), "-")
+
+
+def _empty_asgi() -> Contestant:
+    """Over HTTP only, so it has no command and no era of its own over stdio."""
+    command = (sys.executable, str(SERVERS / "empty_asgi.py"))
+    title = "empty ASGI application on Interlock's runner"
+    return Contestant("empty-asgi", "null", title, (), (), "-", http_command=command)
 
 
 _FACTORIES: dict[str, tuple[str, Callable[[], Contestant]]] = {
@@ -205,6 +221,7 @@ _FACTORIES: dict[str, tuple[str, Callable[[], Contestant]]] = {
     ),
     "ts2": ("ts", lambda: _typescript("ts2", "TypeScript SDK 2.x", "@modelcontextprotocol/server", BOTH)),
     "null": ("null", _null),
+    "empty-asgi": ("null", _empty_asgi),
 }
 
 GROUPS = tuple(dict.fromkeys(group for group, _ in _FACTORIES.values()))

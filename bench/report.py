@@ -7,6 +7,7 @@ from datetime import date
 
 from driver import CORES, IN_FLIGHT
 from goals import GOALS, Verdict, judge
+from http_driver import CONNECTIONS
 from measures import MEASURES, Measure, Plan
 from peers import Contestant
 from samples import Key, Samples, Spread
@@ -107,8 +108,8 @@ def _result_row(samples: Samples, measure: Measure, key: Key) -> tuple[str, ...]
             "",
         )
     advantage = samples.advantage(Key(measure.name, "interlock", key.era), key, measure.higher_is_better)
-    # The null server is no peer, and Interlock's plain launch is what the others are compared with.
-    comparable = advantage is not None and key.contestant not in ("interlock", "null")
+    # The null servers are no peers, and Interlock's plain launch is what the others are compared with.
+    comparable = advantage is not None and key.contestant not in ("interlock", "null", "empty-asgi")
     return (
         measure.name,
         key.contestant,
@@ -179,6 +180,11 @@ def document(run: Run) -> str:
         "taken within a round; figures are medians, the spread is the smallest and the largest. Absolute",
         "figures of a shared machine vary by 40 %, ratios less. The null server answers without reading: it",
         "shows what the driver itself can count.",
+        "",
+        f"Over HTTP the driver keeps {CONNECTIONS} connections open, with one prepared POST under way on each; the",
+        "empty application on the same runner shows what HTTP alone costs. Peers run over HTTP as their own",
+        "`run` does it, stateless and with JSON answers, without a log line per request. `asking` compares the",
+        "median of a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
         "",
     ]
     return "\n".join([*head, *tables(run)]) + "\n"

@@ -1,4 +1,7 @@
-"""The bench server on the official Python SDK, as its documentation writes one."""
+"""The bench server on the official Python SDK, as its documentation writes one. With a port: over HTTP."""
+
+import logging
+import sys
 
 from mcp.server.mcpserver import MCPServer
 
@@ -12,4 +15,8 @@ async def add(a: int, b: int) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) > 1:
+        logging.disable(logging.INFO)  # a line for every request is not what is measured
+        server.run("streamable-http", port=int(sys.argv[1]), stateless_http=True, json_response=True)
+    else:
+        server.run()

@@ -1,18 +1,20 @@
 """transport/http_call.py: one POST, its stream, and everything that ends it early. Deadlines on a clock that jumps."""
 
 import asyncio
+import gc
 import json
+import weakref
 
 import pytest
 
 from interlock.revisions.http_guard import Accepts
-from interlock.transport.http_call import End, HttpCall, Timing
+from interlock.transport.http_call import Beat, End, HttpCall, Timing
 from interlock.wire.errors import InternalError
 from interlock.wire.frames import encode_error, encode_result
 from interlock.wire.link import Patience
 from interlock.wire.sse import COMMENT, EventParser
 from support.doubles import turns
-from support.virtual_time import virtual_time
+from support.virtual_time import run_virtually, virtual_time
 
 BOTH, ONLY_JSON, ONLY_EVENTS = Accepts(True, True), Accepts(True, False), Accepts(False, True)
 OK = encode_result(1, {"resultType": "complete"})
@@ -450,3 +452,74 @@ async def test_a_client_that_goes_with_its_answer_cancels_nothing():
     call.close()
     assert call.end is None
     await asyncio.sleep(0)
+
+
+# --- the beat ---
+
+
+class Ticked:
+    def __init__(self, beat):
+        self.beat, self.ticks = beat, 0
+        beat.join(self, asyncio.get_running_loop())
+
+    def tick(self):
+        self.ticks += 1
+
+
+@virtual_time
+async def test_a_call_that_lasts_is_ticked_once_and_in_time():
+    beat = Beat(1.0)
+    first = Ticked(beat)
+    await asyncio.sleep(0.4)
+    second = Ticked(beat)
+    await asyncio.sleep(0.2)
+    assert (first.ticks, second.ticks) == (0, 0)
+    await asyncio.sleep(0.81)
+    assert (first.ticks, second.ticks) == (1, 1)
+    await asyncio.sleep(10)
+    assert (first.ticks, second.ticks) == (1, 1)
+
+
+@virtual_time
+async def test_a_call_that_left_is_not_ticked():
+    beat = Beat(1.0)
+    soon, later = Ticked(beat), Ticked(beat)
+    beat.leave(soon)
+    await asyncio.sleep(0.7)
+    beat.leave(later)
+    await asyncio.sleep(10)
+    assert (soon.ticks, later.ticks) == (0, 0)
+
+
+def test_a_beat_goes_on_with_the_next_loop():
+    beat = Beat(1.0)
+
+    async def begin():
+        return Ticked(beat)
+
+    async def last():
+        call = Ticked(beat)
+        await asyncio.sleep(2)
+        return call
+
+    begun = run_virtually(begin())
+    assert (run_virtually(last()).ticks, begun.ticks) == (1, 0)
+
+
+async def test_a_call_is_freed_with_its_exchange_without_a_collection():
+    class Exchange:
+        def silence(self):
+            pass
+
+    wire, exchange = Wire(part(b"x")), Exchange()
+    call = exchange.outlet = wire.call()
+    await call.read(10)
+    gc.disable()
+    try:
+        await call.answer(await call.run((asyncio.sleep(0, OK), exchange)))
+        call.close()
+        seen = weakref.ref(exchange)
+        del call, exchange
+        assert seen() is None
+    finally:
+        gc.enable()

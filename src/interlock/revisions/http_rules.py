@@ -77,8 +77,8 @@ class Headers:
         """A value that somebody on the way may have routed by: said twice, it is not known which one he read."""
         if name in self.repeated:
             raise HeaderMismatch(f"{_shown(name)} came more than once")
-        value = self.get(name)
-        return None if value is None else value.decode("latin-1")
+        value = self.values.get(name)
+        return None if value is None else value.strip(b" \t").decode("latin-1")
 
     def as_text(self) -> dict[str, str]:
         return {name.decode("latin-1"): value.strip(b" \t").decode("latin-1") for name, value in self.values.items()}

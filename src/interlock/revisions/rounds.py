@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw
 
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
-from ..wire.frames import encode
 from .asking import check_can_ask
 from .served import Served
 
@@ -91,6 +90,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _states = msgspec.json.Decoder(State)
+_objects = msgspec.json.Decoder(dict[str, Any])
 
 
 class Round:
@@ -99,7 +99,8 @@ class Round:
     def __init__(self, rules: AskingRules, exchange: Served) -> None:
         params: Any = exchange.params
         self.rules = rules
-        self.exchange = exchange
+        # not the exchange itself, which knows its rounds: a circle would outlive its request
+        self._principal, self._method, self._raw = _principal_of(exchange), exchange.method, exchange.raw
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
         self._request: str | None = None
@@ -109,7 +110,7 @@ class Round:
     def request(self) -> str:
         """What it asks for, as a digest; made only when somebody asks or brings a state."""
         if self._request is None:
-            self._request = _request_of(self.exchange, self.rules.audience)
+            self._request = _request_of(self._method, self._raw, self.rules.audience)
         return self._request
 
     async def state(self, sealed: str) -> State:
@@ -130,7 +131,7 @@ class Round:
             return None  # of an older version of ours
 
     def _fits(self, state: State) -> bool:
-        mine = state.principal == _principal_of(self.exchange) and state.request == self.request
+        mine = state.principal == self._principal and state.request == self.request
         return mine and self.rules.clock() < state.until
 
     def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
@@ -138,7 +139,7 @@ class Round:
         now = self.rules.clock()
         began = self._began or now
         state = State(
-            principal=_principal_of(self.exchange),
+            principal=self._principal,
             began=began,
             until=min(now + self.rules.seconds, began + self.rules.total_seconds),
             request=self.request,
@@ -173,7 +174,7 @@ class Questions:
     def key_of(self, exchange: Served, question: Question) -> tuple[str, str]:
         """The key of a question that may be asked, and its digest."""
         check_can_ask(exchange.revision, exchange.peer, question)
-        digest = _digest(question.method.encode(), _canonical(encode(question.params)))
+        digest = _digest(question.method.encode(), _sorted(question.params))
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -239,12 +240,7 @@ def _digest(*parts: bytes) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 
-def _canonical(data: bytes) -> bytes:
-    """The same for the same values, however they are written."""
-    try:
-        return msgspec.json.encode(msgspec.json.decode(data), order="sorted")
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidParams(f"Invalid params: {error}") from None
+_sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however its members came
 
 
 def _principal_of(exchange: Served) -> tuple[str, str, str]:
@@ -252,10 +248,13 @@ def _principal_of(exchange: Served) -> tuple[str, str, str]:
     return who.issuer, who.subject, who.client
 
 
-def _request_of(exchange: Served, audience: str) -> str:
+def _request_of(method: str, raw: Raw | None, audience: str) -> str:
     """The request by its method and what it asks for; what differs between rounds does not count."""
-    members = msgspec.json.decode(exchange.raw or b"{}", type=dict[str, Raw])
+    try:
+        members = _objects.decode(raw or b"{}")
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidParams(f"Invalid params: {error}") from None
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)
-    members.setdefault("arguments", Raw(b"{}"))  # absent ones are none
-    return _digest(audience.encode(), exchange.method.encode(), _canonical(encode(members)))
+    members.setdefault("arguments", {})  # absent ones are none
+    return _digest(audience.encode(), method.encode(), _sorted(members))

@@ -24,7 +24,7 @@ from ..wire.frames import Frame, Id, encode_error, encode_notice
 from ..wire.link import Patience
 from ..wire.sse import COMMENT, encode_event
 
-__all__ = ["HttpCall", "Timing", "End", "Message", "Receive", "Send"]
+__all__ = ["HttpCall", "Beat", "Timing", "End", "Message", "Receive", "Send"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -49,7 +49,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     stalled: float = 60.0
     """For the client to take what was written; then it counts as gone."""
     watch: float = 0.05
-    """Before the connection of a running call is watched: most calls are over by then."""
+    """Until the connection of a running call is watched, at the latest: most calls are over by half of that."""
 
 
 class End(Enum):
@@ -62,6 +62,43 @@ class End(Enum):
     STOPPING = "the server is stopping"
 
 
+class Beat:
+    """One timer for all calls of an endpoint that began lately, instead of one set and cancelled for each.
+
+    A call that lasts is ticked once, at its second beat; what it waits for after that is its own affair.
+    """
+
+    __slots__ = ("_fresh", "_loop", "_older", "_seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds / 2
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._fresh: set[HttpCall] = set()
+        self._older: set[HttpCall] = set()
+
+    def join(self, call: HttpCall, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not loop:  # at rest, or used on a loop that is over
+            self._loop = loop
+            self._fresh, self._older = set(), set()
+            loop.call_later(self._seconds, self._pass, loop)
+        self._fresh.add(call)
+
+    def leave(self, call: HttpCall) -> None:
+        self._fresh.discard(call)
+        self._older.discard(call)
+
+    def _pass(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop is not loop:
+            return
+        due, self._older, self._fresh = self._older, self._fresh, set()
+        if self._older:
+            loop.call_later(self._seconds, self._pass, loop)
+        else:
+            self._loop = None
+        for call in due:
+            call.tick()
+
+
 class HttpCall:
     """The state of one request, and the `Outlet` its handler speaks through."""
 
@@ -69,6 +106,7 @@ class HttpCall:
         "_accepts",
         "_answered",
         "_background",
+        "_beat",
         "_exchange",
         "_late",
         "_limit",
@@ -85,7 +123,9 @@ class HttpCall:
         "id",
     )
 
-    def __init__(self, receive: Receive, send: Send, accepts: Accepts, timing: Timing, limit: int) -> None:
+    def __init__(
+        self, receive: Receive, send: Send, accepts: Accepts, timing: Timing, limit: int, beat: Beat | None = None
+    ) -> None:
         self._receive, self._send, self._accepts, self._timing, self._limit = receive, send, accepts, timing, limit
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
@@ -95,7 +135,9 @@ class HttpCall:
         self._answered = self._streaming = False
         self._lock: asyncio.Lock | None = None
         self._background: list[asyncio.Task[None]] = []
-        self._timer = self._loop.call_later(timing.watch, self._tick)
+        self._timer: asyncio.TimerHandle | None = None
+        self._beat = beat or Beat(timing.watch)
+        self._beat.join(self, self._loop)
         self.id: Id | None = None
         self.end: End | None = None
 
@@ -106,9 +148,9 @@ class HttpCall:
 
     # --- what may end it --------------------------------------------------------------------------
 
-    def _tick(self) -> None:
-        """One timer serves the whole call: it bounds the wait for the body, begins to watch a running handler, or
-        bounds the writing of the answer."""
+    def tick(self) -> None:
+        """One timer at a time serves the whole call: it bounds the wait for the body, begins to watch a running
+        handler, or bounds the writing of the answer."""
         if self._answered:
             self._bound_writing()
         elif self._waits_for is None:
@@ -117,7 +159,7 @@ class HttpCall:
             self.stop(self._waits_for)
         else:
             self._late = True
-            self._timer = self._loop.call_later(self._timing.body, self._tick)
+            self._timer = self._loop.call_later(self._timing.body, self.tick)
 
     def _bound_writing(self) -> None:
         self._timer = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
@@ -142,12 +184,14 @@ class HttpCall:
 
     def close(self) -> None:
         """Leave nothing behind. A cancellation of ours is over with the call; anybody else's goes on."""
-        self._timer.cancel()
+        self._beat.leave(self)
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._background:
             task.cancel()
         if self.end is not None and self._task is not None:
             self._task.uncancel()
-        self._task = None
+        self._task = self._exchange = None  # they know this call: without the circle it is freed at once
 
     # --- in ---------------------------------------------------------------------------------------
 
@@ -168,9 +212,9 @@ class HttpCall:
                 return None
             body = found
         self._waits_for = None
-        if self._late:
+        if self._late and self._timer is not None:
             self._timer.cancel()
-            self._timer = self._loop.call_later(self._timing.watch, self._tick)
+            self._timer = self._loop.call_later(self._timing.watch, self.tick)
         return body
 
     async def _read_on(self, message: Message, limit: int) -> bytes | None:
@@ -188,9 +232,10 @@ class HttpCall:
         self._answered = True  # gone before it said what it wanted
         return None
 
-    async def run(self, work: Work) -> bytes:
+    def run(self, work: Work) -> Awaitable[bytes]:
+        """The work as it is, to be awaited: nothing stands between the request's task and the author's code."""
         coroutine, self._exchange = work
-        return await coroutine
+        return coroutine
 
     # --- out --------------------------------------------------------------------------------------
 
@@ -223,7 +268,8 @@ class HttpCall:
         except TimeoutError:
             log.debug("= a client that was to be told of its end does not read")
         finally:
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
 
     async def _tell_end(self) -> None:
         if self.end is End.STOPPING and self.id is not None:
@@ -243,15 +289,22 @@ class HttpCall:
         if self._background:  # its tick is over
             self._bound_writing()
         length = (b"content-length", b"%d" % len(body))
-        await self._put({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-        await self._put({"type": "http.response.body", "body": body})
+        try:
+            await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+            await self._send({"type": "http.response.body", "body": body})
+        except OSError:
+            self._gone()
 
     async def _put(self, message: Message) -> None:
         try:
             await self._send(message)
-        except OSError:  # how some servers tell that the client is gone (ASGI 2.4)
-            # in a turn of its own: what is cancelled must wait for something, and this may be its own task
-            self._loop.call_soon(self.stop, End.GONE)
+        except OSError:
+            self._gone()
+
+    def _gone(self) -> None:
+        """An OSError is how some servers tell that the client is gone (ASGI 2.4)."""
+        # in a turn of its own: what is cancelled must wait for something, and this may be its own task
+        self._loop.call_soon(self.stop, End.GONE)
 
     # --- the stream -------------------------------------------------------------------------------
 

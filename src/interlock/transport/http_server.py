@@ -25,7 +25,7 @@ from ..wire.exchange import ANONYMOUS, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
-from .http_call import End, HttpCall, Message, Receive, Send, Timing
+from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
 
@@ -81,6 +81,7 @@ class HttpApp:
         self._authenticate = authenticate
         self._body_bytes = body_bytes
         self._timing = timing
+        self._beat = Beat(timing.watch)
         self._limits = limits
         self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None), asker=asker_of(handler))
         self._calls: set[HttpCall] = set()
@@ -152,7 +153,7 @@ class HttpApp:
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
-        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes)
+        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
         try:
             refusal = self._refusal(scope, headers)
             if refusal is not None:
@@ -221,8 +222,13 @@ class HttpApp:
             return
         if frame.id is UNSET:
             await self._hear(call, frame, headers, principal)
-        else:
-            await self._answer(call, frame, headers, principal)
+            return
+        call.id = cast(Any, frame.id)
+        if frame.method == "subscriptions/listen":
+            await self._listen(call, frame, headers, principal)
+            return
+        work = self._side.request(frame, headers, principal, call)
+        await call.answer(work if isinstance(work, bytes) else await call.run(work))
 
     async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
         assert self._authenticate is not None
@@ -233,14 +239,6 @@ class HttpApp:
             reference = secrets.token_hex(4)
             log.exception("! authenticate failed (reference %s)", reference)
             return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))
-
-    async def _answer(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
-        call.id = cast(Any, frame.id)
-        if frame.method == "subscriptions/listen":
-            await self._listen(call, frame, headers, principal)
-            return
-        work = self._side.request(frame, headers, principal, call)
-        await call.answer(work if isinstance(work, bytes) else await call.run(work))
 
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""

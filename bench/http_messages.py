@@ -1,0 +1,138 @@
+"""What the driver posts and how it takes a response apart: prepared requests, and the rounds of a call that asks."""
+
+import json
+from dataclasses import dataclass
+
+from messages import STATELESS, WrongAnswer
+
+_HEAD_END = b"\r\n\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
+_STATE_BEGIN = b'"requestState":"'
+
+# Calls prepared per server process; when they are used up, a block ends early.
+PREPARED_POSTS = 60_000
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    message: bytes  # the JSON-RPC answer, whatever it was wrapped in
+
+
+def post(port: int, name: str, body: bytes) -> bytes:
+    """A tools/call as bytes: the headers say again what the body says."""
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {STATELESS.name}\r\n"
+        f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def prepared_posts(port: int) -> list[bytes]:
+    """Calls 1, 2, 3 …; call n asks for n + 1."""
+    bodies = (STATELESS.call_template.rstrip() % (number, number) for number in range(1, PREPARED_POSTS + 1))
+    return [post(port, "add", body) for body in bodies]
+
+
+def is_complete(response: bytes) -> bool:
+    """Has all of it come? All that is looked at while the clock runs."""
+    end = response.find(_HEAD_END)
+    if end < 0:
+        return False
+    head = response[:end].lower()
+    begin = head.find(b"content-length:")
+    if begin >= 0:
+        return len(response) >= end + 4 + int(head[begin + 15 :].split(b"\r\n", 1)[0])
+    if b"transfer-encoding: chunked" in head:
+        return response.endswith(_LAST_CHUNK)
+    raise WrongAnswer(f"a response of unknown length: {response[:160]!r}")
+
+
+def parse(response: bytes) -> Response:
+    head, _, body = response.partition(_HEAD_END)
+    low = head.lower()
+    if b"transfer-encoding: chunked" in low:
+        body = _joined(body)
+    if b"content-type: text/event-stream" in low:
+        body = _last_event(body)
+    return Response(int(head.split(b" ", 2)[1]), body)
+
+
+def messages_of(responses: list[bytes]) -> list[bytes]:
+    """The answers in these responses, every one of which must be a 200."""
+    parsed = [parse(response) for response in responses]
+    for response in parsed:
+        if response.status != 200:
+            raise WrongAnswer(f"HTTP {response.status}: {response.message[:160]!r}")
+    return [response.message for response in parsed]
+
+
+def _joined(body: bytes) -> bytes:
+    parts: list[bytes] = []
+    while body:
+        size, _, rest = body.partition(b"\r\n")
+        length = int(size, 16)
+        parts.append(rest[:length])
+        body = rest[length + 2 :] if length else b""
+    return b"".join(parts)
+
+
+def _last_event(body: bytes) -> bytes:
+    data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
+    if not data:
+        raise WrongAnswer(f"a stream without an answer: {body[:160]!r}")
+    return data[-1]
+
+
+# ---- a call that asks twice ----
+
+
+class AskedCall:
+    """The three rounds of one call. Only what a client must do is done between them: take the state, send it back."""
+
+    def __init__(self, port: int) -> None:
+        self._first = post(port, "add_asked", _asked_body({}))
+        self._head = self._first.partition(b"Content-Length")[0] + b"Content-Length: %d\r\n\r\n"
+        self._later = [_asked_body(answers, "<state>").split(b"<state>") for answers in _ANSWERS]
+
+    def request(self, number: int, response: bytes) -> bytes:
+        """The request of this round; `response` is what the round before it brought."""
+        if number == 0:
+            return self._first
+        begin = response.find(_STATE_BEGIN) + len(_STATE_BEGIN)
+        before, after = self._later[number - 1]
+        body = before + response[begin : response.index(b'"', begin)] + after
+        return self._head % len(body) + body
+
+
+ROUNDS = 3
+_ANSWERS: tuple[dict[str, int], ...] = ({"first": 20}, {"second": 22})
+
+
+def _asked_body(answers: dict[str, int], state: str | None = None) -> bytes:
+    params: dict[str, object] = {"name": "add_asked", "arguments": {}, "_meta": _ASKED_META}
+    if state is not None:
+        params["inputResponses"] = {
+            key: {"action": "accept", "content": {"value": value}} for key, value in answers.items()
+        }
+        params["requestState"] = state
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+_ASKED_META = {
+    "io.modelcontextprotocol/protocolVersion": STATELESS.name,
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+}
+
+
+def check_asked(responses: list[bytes]) -> None:
+    """Two questions, each with its own key, then the sum of both answers."""
+    results = [json.loads(message).get("result", {}) for message in messages_of(responses)]
+    asked = [list(result.get("inputRequests", ())) for result in results]
+    if asked != [["first"], ["second"], []]:
+        raise WrongAnswer(f"asked {asked}: {responses[0][-160:]!r}")
+    if results[-1].get("content", [{}])[0].get("text") != "42":
+        raise WrongAnswer(f"20 + 22 is not {responses[-1][-160:]!r}")

@@ -1,0 +1,19 @@
+"""The bench server on Interlock that asks: a tool with two questions, one after the other, beside a plain one."""
+
+from interlock import Context, Server
+
+server = Server("bench", version="1.0")
+
+
+@server.tool
+async def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+
+
+@server.tool
+async def add_asked(ctx: Context) -> str:
+    """Add two numbers that the user is asked for."""
+    a = await ctx.elicit("The first number?", int, key="first")
+    b = await ctx.elicit(f"What shall be added to {a}?", int, key="second")
+    return str(a + b)
