@@ -324,7 +324,7 @@ async def test_a_broken_loop_is_never_asked(carrier, revision, breaking):
 @pytest.mark.requirement("SAMP-33")
 @pytest.mark.parametrize("priority", [-0.1, 1.1, 2])
 @over_carriers
-@over_rich
+@over_all
 async def test_a_priority_out_of_its_range_is_never_asked(carrier, revision, priority):
     async with asked_by_ours(carrier, revision) as peer:
         answer = await peer.peer.request("tools/call", {"name": "loop", "arguments": {"priority": priority}})

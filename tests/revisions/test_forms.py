@@ -82,6 +82,9 @@ def test_what_fits(content):
         {"name": "Ada", "many": "a"},
         {"name": "Ada", "many": ["c"]},
         {"name": "Ada", "titles": ["A"]},
+        {"name": "Ada", "unknown": {}},
+        {"name": "Ada", "unknown": None},
+        {"name": "Ada", "unknown": [1]},
     ],
 )
 def test_what_does_not(content):
