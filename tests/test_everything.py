@@ -171,6 +171,10 @@ async def test_tools_ask_and_go_on(revision):
         server, revision=revision, elicit=fill_in, sample=say_paris, roots=["file:///workspace"]
     ) as client:
         for name, said in SAID.items():
+            if revision == "2025-06-18" and name == "test_elicitation_sep1330_enums":
+                with pytest.raises(Refused, match="choice of several"):  # its forms have no such field yet
+                    await client.call_tool(name)
+                continue
             result = await client.call_tool(name, ARGUMENTS.get(name))
             assert not result.is_error and said in result.text, (name, result.text)
         prompt = await client.get_prompt("test_input_required_result_prompt")

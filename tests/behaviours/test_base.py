@@ -377,7 +377,7 @@ async def test_no_refusal_of_ours_uses_the_code_of_url_elicitation(carrier, revi
         assert {-32700, -32600, -32601, -32602, -32002} <= codes
 
 
-@pytest.mark.requirement("BASE-24", "SCH-20")
+@pytest.mark.requirement("BASE-24", "SCH-20", "ELIC-34", "ELIC-35")
 @every_carrier
 async def test_url_elicitation_required_reaches_a_client_that_can_open_urls(carrier):
     able = {"elicitation": {"form": {}, "url": {}}}
@@ -385,9 +385,10 @@ async def test_url_elicitation_required_reaches_a_client_that_can_open_urls(carr
         error = await peer.error("tools/call", {"name": "connect_first", "arguments": {"how": "well"}})
         assert error["code"] == -32042
         assert error["data"]["elicitations"][0]["elicitationId"] == "e-1"
+        assert error["data"]["elicitations"][0]["mode"] == "url"
 
 
-@pytest.mark.requirement("BASE-24", "SCH-20", "LIFE-15", "LIFE-16")
+@pytest.mark.requirement("BASE-24", "SCH-20", "LIFE-15", "LIFE-16", "ELIC-33")
 @pytest.mark.parametrize("revision", ALL)
 async def test_url_elicitation_required_never_reaches_a_client_that_cannot(revision):
     """-32042 exists in 2025-11-25 only and is sent only to peers with url mode (§11, §14, §15.4)."""
@@ -399,7 +400,7 @@ async def test_url_elicitation_required_never_reaches_a_client_that_cannot(revis
             assert "Connect your account" in told, "the author's text is lost"
 
 
-@pytest.mark.requirement("SCH-20", "BASE-24")
+@pytest.mark.requirement("SCH-20", "BASE-24", "ELIC-34")
 async def test_url_elicitation_required_without_elicitations_is_not_sent():
     able = {"elicitation": {"url": {}}}
     async with server_under_test("memory", "2025-11-25", server="handshake_full", capabilities=able) as peer:

@@ -105,7 +105,7 @@ async def test_sampling_reaches_its_callback_with_everything_that_was_said(carri
         assert seen == [asked]
 
 
-@pytest.mark.requirement("SCH-19")
+@pytest.mark.requirement("SCH-19", "ELIC-12", "ELIC-19")
 @over_carriers
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
 async def test_a_fraction_survives_elicitation(carrier, revision):
@@ -148,7 +148,7 @@ async def test_a_callback_may_call_the_server_itself(carrier, revision):
 # --- questions it cannot answer -----------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("BASE-22", "LIFE-16", "BASE-08", "BASE-09")
+@pytest.mark.requirement("BASE-22", "LIFE-16", "BASE-08", "BASE-09", "ROOTS-05")
 @over_carriers
 @over_handshake
 async def test_what_was_not_declared_is_refused(carrier, revision):
@@ -228,7 +228,7 @@ async def test_an_id_that_is_still_open_is_not_taken_twice(carrier, revision):
 # --- callbacks that fail ------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("BASE-08", "BASE-09")
+@pytest.mark.requirement("BASE-08", "BASE-09", "SAMP-18")
 @over_carriers
 @over_handshake
 async def test_a_callback_may_say_no(carrier, revision):
@@ -242,7 +242,7 @@ async def test_a_callback_may_say_no(carrier, revision):
         assert error == {"code": -1, "message": "User rejected sampling request", "data": {"why": "no"}}
 
 
-@pytest.mark.requirement("BASE-21")
+@pytest.mark.requirement("BASE-21", "SAMP-19")
 @over_carriers
 @over_handshake
 @pytest.mark.parametrize("mistake", [RuntimeError, ValueError, TypeError, KeyError, ExceptionGroup])

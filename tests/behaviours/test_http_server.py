@@ -7,6 +7,7 @@ Every exchange that follows the rules is judged by the official schema.
 import asyncio
 import base64
 import socket
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.revisions.http_rules import HttpRefusal
+from interlock.transport import runner
 from interlock.transport.http_server import Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
@@ -256,7 +258,7 @@ async def test_a_stream_cannot_be_resumed():
     assert answer.json["result"]["content"][0]["text"] == "hi", "nothing of before"
 
 
-@pytest.mark.requirement("HTTP-026", "HTTP-027", "HTTP-028")
+@pytest.mark.requirement("HTTP-026", "HTTP-027", "HTTP-028", "CANCEL-012")
 @pytest.mark.parametrize("token", [{}, {"progressToken": 1}])
 async def test_closing_the_stream_cancels_the_request(token):
     house = House()
@@ -285,26 +287,80 @@ async def test_nothing_is_said_for_a_request_that_was_cancelled():
     assert len(talk.sent) == 2 and not talk.complete
 
 
-@pytest.mark.requirement("HTTP-021", "HTTP-019")
-async def test_a_question_ends_the_stream():
-    """It is the result of this request, not a request of the server's own; the answer comes with another one."""
-    house = House()
+# --- questions ---
 
-    @house.server.tool
-    async def book(ctx: Context) -> str:
-        await ctx.progress(0)
-        try:
-            return str(await ctx.elicit("Which row?", int, key="row"))
-        finally:
-            await ctx.progress(1)
+ELICITING = {CAPABILITIES_KEY: {"elicitation": {}}}
+BOOK = {"flight": "OS 1"}
+ROW = {"seat": {"action": "accept", "content": {"value": 7}}}
 
-    meta = {"progressToken": 1, CAPABILITIES_KEY: {"elicitation": {}}}
-    talk = await post(house.app, call_tool("book", **meta)).answer()
-    *told, result = talk.events
-    assert {each["method"] for each in told} == {"notifications/progress"}
-    assert result["result"]["resultType"] == "input_required"
-    await asyncio.sleep(0.01)
-    assert talk.events[-1] == result
+
+def booking(**options):
+    """A server that asks one thing after it has said something."""
+    server = Server("booking", **options)
+
+    @server.tool
+    async def book(flight: str, ctx: Context) -> str:
+        await ctx.progress(1, 2)
+        return f"{flight}, row {await ctx.elicit('Which row?', int, key='seat')}"
+
+    return server
+
+
+def again(frame, state, **changes):
+    """The same call with an answer and its state."""
+    params = {**frame["params"], "inputResponses": ROW, "requestState": state, **changes}
+    return {**frame, "id": 2, "params": params}
+
+
+@pytest.mark.requirement("HTTP-021", "MRTR-001")
+async def test_a_question_ends_its_stream():
+    app = booking().asgi()
+    frame = call_tool("book", BOOK, progressToken="p", **ELICITING)
+    first = await post(app, frame).answer()
+    *told, asked = first.events
+    assert [each["method"] for each in told] == ["notifications/progress"]
+    assert asked["result"]["resultType"] == "input_required"
+    assert not first.sent[-1]["more_body"]
+    second = await post(app, again(frame, asked["result"]["requestState"])).answer()
+    assert second.events[-1]["result"]["content"][0]["text"] == "OS 1, row 7"
+
+
+@pytest.mark.requirement("META-010")
+async def test_a_question_that_the_client_cannot_answer_is_400():
+    answer = await post(booking().asgi(), call_tool("book", BOOK)).answer()
+    assert (answer.status, answer.error["code"]) == (400, -32021)
+    assert answer.error["data"]["requiredCapabilities"] == {"elicitation": {}}
+
+
+def by_token(headers):
+    token = headers.get("authorization", "").removeprefix("Bearer ")
+    return Principal("issuer", token) if token in ("ada", "bob") else HttpRefusal(401)
+
+
+@pytest.mark.requirement(
+    "MRTR-013", "MRTR-017", "ELICIT-020", "ELICIT-021", "ELICIT-028", "ELICIT-040", "STATELESS-009"
+)
+async def test_what_one_user_was_asked_is_no_other_users():
+    """Who somebody is comes from the credentials of each request, not from anything the body says."""
+    app = booking().asgi(authenticate=by_token)
+    ada, bob = {"authorization": "Bearer ada"}, {"authorization": "Bearer bob"}
+    frame = call_tool("book", BOOK, **ELICITING)
+    state = (await post(app, frame, ada).answer()).json["result"]["requestState"]
+    answer = await post(app, again(frame, state, user="ada"), bob).answer()
+    assert (answer.status, answer.error["code"]) == (400, -32602)
+    assert (await post(app, again(frame, state)).answer()).status == 401
+    assert (await post(app, again(frame, state), ada).answer()).json["result"]["resultType"] == "complete"
+
+
+@pytest.mark.requirement("MRTR-014")
+async def test_a_state_is_good_for_some_minutes():
+    frame = call_tool("book", BOOK, **ELICITING)
+    for seconds, code in ((600.0, None), (0.0, -32602)):
+        app = booking(state_seconds=seconds).asgi()
+        state = (await post(app, frame).answer()).json["result"]["requestState"]
+        told = (await post(app, again(frame, state)).answer()).json
+        assert told.get("error", {}).get("code") == code
+    assert booking().asker.rules.seconds == 600.0
 
 
 # --- methods and eras ---
@@ -338,7 +394,7 @@ async def test_initialize_is_told_the_versions():
 # --- headers that say it again ---
 
 
-@pytest.mark.requirement("HDR-003", "HDR-009")
+@pytest.mark.requirement("HDR-003", "HDR-009", "VERSION-004")
 async def test_the_version_header_is_compared_before_the_version_is_judged():
     frame = message("server/discover", meta={**envelope(), VERSION_KEY: "v999.0.0"})
     assert await refused(frame) == (400, -32020)
@@ -420,6 +476,13 @@ async def test_what_is_not_exactly_marked_is_taken_as_it_is(literal):
 async def test_broken_base64_is_refused(value):
     assert await refused(call_tool("place", {"region": "Hello"}), {"mcp-param-region": value}) == (400, -32020)
     assert await refused(call_tool("hi"), {"mcp-name": value}) == (400, -32020)
+
+
+@pytest.mark.requirement("HDR-020")
+def test_the_bounds_of_headers_are_documented():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "http_server.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith("| head of a request")]
+    assert f"{runner._HEAD_BYTES // 1024} KiB" in row and f"{runner._HEAD_SECONDS:.0f} s" in row and "431" in row
 
 
 # --- parameters in headers ---
@@ -654,6 +717,7 @@ async def test_requests_of_both_eras_side_by_side():
         assert (await ask(message("tools/list"), house=house)).json["result"]["resultType"] == "complete"
 
 
+@pytest.mark.requirement("META-005")
 @pytest.mark.parametrize("meta", [None, {CAPABILITIES_KEY: {}}, {VERSION_KEY: NEWEST}])
 async def test_an_envelope_that_lacks_something_is_400(meta):
     frame = {"jsonrpc": "2.0", "id": 1, "method": "server/discover"} | (

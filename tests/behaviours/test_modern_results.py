@@ -2,8 +2,11 @@
 
 import pytest
 
+from interlock import Server
+from support.asgi import message, post
 from support.modern_peer import REQUESTS, modern
 from support.schemas import Oracle
+from support.transcripts import Transcript
 from support.wire_peer import server_under_test
 
 
@@ -26,6 +29,27 @@ async def test_a_list_stands_under_its_name(carrier, revision, server):
             result = await peer.result(method, {})
             assert isinstance(result[member], list)
             assert result.keys() <= {"resultType", "_meta", "ttlMs", "cacheScope", "nextCursor", member}
+
+
+@pytest.mark.requirement("SCHEMA-005")
+@pytest.mark.parametrize("found", [[], ["Ada", "Alan"], [str(number) for number in range(200)]], ids=len)
+async def test_completion_gives_values(found):
+    server = Server("s")
+
+    @server.prompt
+    async def greet(name: str) -> str:
+        return name
+
+    @server.completion(prompt="greet", argument="name")
+    async def names(typed: str) -> list[str]:
+        return found
+
+    frame = message(
+        "completion/complete", ref={"type": "ref/prompt", "name": "greet"}, argument={"name": "name", "value": "A"}
+    )
+    answer = (await post(server.asgi(), frame).answer()).json
+    assert answer["result"]["completion"]["values"] == found[:100]
+    Transcript("2026-07-28").sent(frame, sender="client").sent(answer, sender="server").check()
 
 
 @modern

@@ -1,6 +1,6 @@
 """Change notices of the newest revision: `subscriptions/listen`. Those of the older ones: test_change_notices.py.
 
-The rows of the subscriptions page itself (SUBS-*) come with a later issue; their ids stand beside what they ask for.
+Over HTTP, where each subscription is a stream of its own: test_http_server.py.
 """
 
 import json
@@ -27,6 +27,7 @@ from support.modern_peer import (
     tagged,
     touch,
 )
+from support.talking import reply, start, talking
 from support.transcripts import Transcript
 from support.wire_peer import HERE, MODERN, server_under_test
 
@@ -40,10 +41,10 @@ CANCELLED = "notifications/cancelled"
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-003", "SUBS-008")
 @pytest.mark.parametrize("id", [0, 1000, -1000, 2**53 + 1, "1000", "", "é😀"])
 async def test_a_subscription_begins_with_its_acknowledgement(carrier, revision, id):
-    """SUBS-003, SUBS-008: the first word of the stream, under the id of the request in its own JSON type."""
+    """The first word of the stream, under the id of the request in its own JSON type."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         peer.send(peer.frame("subscriptions/listen", {"notifications": EVERYTHING}, id=id))
         first = await peer.receive()
@@ -53,9 +54,9 @@ async def test_a_subscription_begins_with_its_acknowledgement(carrier, revision,
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-004")
 async def test_nothing_overtakes_the_acknowledgement(carrier, revision):
-    """SUBS-004: not even a change that comes in the same breath."""
+    """Not even a change that comes in the same breath."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         call = {"name": "change", "arguments": {"kind": "tools"}}
         before = [peer.frame("tools/call", call, id=f"before{number}") for number in range(3)]
@@ -72,11 +73,11 @@ async def test_nothing_overtakes_the_acknowledgement(carrier, revision):
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-002", "SUBS-016", "SUBS-017", "SUBS-018")
 @pytest.mark.parametrize("tool", ["change", "change_in_thread"])
 @pytest.mark.parametrize("kind", NOTICE_OF)
 async def test_a_change_of_a_list_is_told_to_whoever_asked_for_it(carrier, revision, kind, tool):
-    """SUBS-002, SUBS-016..018: that kind and no other, tagged, from handlers in threads too."""
+    """That kind and no other, tagged, from handlers in threads too."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         await listen(peer, {FILTER_OF[kind]: True}, id="sub")
         for each in NOTICE_OF:
@@ -86,10 +87,9 @@ async def test_a_change_of_a_list_is_told_to_whoever_asked_for_it(carrier, revis
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-019")
 @pytest.mark.parametrize("tool", ["touch", "touch_in_thread"])
 async def test_an_update_is_told_for_the_resources_that_were_named(carrier, revision, tool):
-    """SUBS-019."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         await listen(peer, {"resourceSubscriptions": ["note://two"]}, id=4711)
         for uri in ("note://one", "note://two", "note://three", "note://tw", "note://two/below"):
@@ -101,10 +101,10 @@ async def test_an_update_is_told_for_the_resources_that_were_named(carrier, revi
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-002")
 @pytest.mark.parametrize("wanted", [{}, dict.fromkeys(FILTER_OF.values(), False), {"resourceSubscriptions": []}])
 async def test_who_asks_for_nothing_hears_nothing(carrier, revision, wanted):
-    """SUBS-002; and without any subscription there are no notices at all."""
+    """And without any subscription there are no notices at all."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         for _ in range(2):
             for kind in NOTICE_OF:
@@ -116,9 +116,9 @@ async def test_who_asks_for_nothing_hears_nothing(carrier, revision, wanted):
 
 
 @modern
-@pytest.mark.requirement("META-014")
+@pytest.mark.requirement("META-014", "SUBS-008", "SUBS-009")
 async def test_two_subscriptions_at_once_are_told_apart_by_type_and_value(carrier, revision):
-    """SUBS-008, SUBS-009: 1000 and "1000" are two ids."""
+    """1000 and "1000" are two ids."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         await listen(peer, {"toolsListChanged": True, "resourceSubscriptions": ["note://one"]}, id=1000)
         await listen(peer, {"toolsListChanged": True, "promptsListChanged": True}, id="1000")
@@ -130,9 +130,9 @@ async def test_two_subscriptions_at_once_are_told_apart_by_type_and_value(carrie
 
 
 @modern
-@pytest.mark.requirement("DISCOVER-003", "META-014")
+@pytest.mark.requirement("DISCOVER-003", "META-014", "SUBS-006")
 async def test_only_what_the_server_can_honour_is_acknowledged(carrier, revision):
-    """SUBS-006: a server with tools alone promises nothing about prompts and resources, and keeps to that."""
+    """A server with tools alone promises nothing about prompts and resources, and keeps to that."""
     async with server_under_test(carrier, revision, server="lean") as peer:
         assert await listen(peer, EVERYTHING, id="sub") == {"toolsListChanged": True}
         await peer.result("tools/call", {"name": "touch", "arguments": {"uri": "note://one"}})
@@ -141,9 +141,10 @@ async def test_only_what_the_server_can_honour_is_acknowledged(carrier, revision
         assert methods(tagged(peer, "sub")) == [ACKNOWLEDGED, NOTICE_OF["tools"]]
 
 
+@pytest.mark.requirement("SUBS-006")
 @modern
 async def test_members_of_a_filter_that_nobody_knows_are_left_out(carrier, revision):
-    """SUBS-006: the tasks extension adds `taskIds`, later revisions may add more."""
+    """The tasks extension adds `taskIds`, later revisions may add more."""
     wanted = {"toolsListChanged": True, "taskIds": ["1"], "somethingNew": {"deep": True}}
     async with server_under_test(carrier, revision, server="changing") as peer:
         assert await listen(peer, wanted, id="sub") == {"toolsListChanged": True}
@@ -164,7 +165,7 @@ async def test_members_of_a_filter_that_nobody_knows_are_left_out(carrier, revis
     ],
 )
 async def test_a_filter_of_the_wrong_shape_is_refused(carrier, revision, params):
-    """SUBS-001; nothing is left listening behind."""
+    """Nothing is left listening behind."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         assert (await peer.error("subscriptions/listen", params, judged=False))["code"] == -32602
         await change(peer, "tools")
@@ -172,9 +173,9 @@ async def test_a_filter_of_the_wrong_shape_is_refused(carrier, revision, params)
 
 
 @modern
-@pytest.mark.requirement("PROGRESS-010", "META-014")
+@pytest.mark.requirement("PROGRESS-010", "META-014", "SUBS-020")
 async def test_what_belongs_to_a_request_stays_off_the_stream(carrier, revision):
-    """SUBS-020: progress and log messages carry their own request's token and no subscription."""
+    """Progress and log messages carry their own request's token and no subscription."""
     meta = {"progressToken": "of-listen", "io.modelcontextprotocol/logLevel": "debug"}
     async with server_under_test(carrier, revision, server="basic") as peer:
         await listen(peer, EVERYTHING, id="sub", meta=meta)
@@ -212,9 +213,9 @@ async def test_nothing_that_happened_is_forgotten_and_no_change_is_told_twice(ca
 
 
 @modern
-@pytest.mark.requirement("CANCEL-005", "STDIO-012")
+@pytest.mark.requirement("CANCEL-005", "STDIO-012", "SUBS-014")
 async def test_a_cancelled_subscription_says_nothing_more(carrier, revision):
-    """SUBS-014: no notice, no result, and nobody else's subscription is touched."""
+    """No notice, no result, and nobody else's subscription is touched."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         for id in (1000, "1000"):
             await listen(peer, {"toolsListChanged": True}, id=id)
@@ -252,9 +253,9 @@ async def test_cancelling_what_only_looks_like_its_id_changes_nothing(carrier, r
 
 
 @modern
-@pytest.mark.requirement("CANCEL-004", "CANCEL-003", "META-011", "RESULT-001")
+@pytest.mark.requirement("CANCEL-004", "CANCEL-003", "META-011", "RESULT-001", "SUBS-010", "SUBS-011")
 async def test_a_subscription_that_the_server_ends_has_a_result(carrier, revision):
-    """SUBS-010, SUBS-011: the result first, then the notification of the cancellation page (modern.md §13.1)."""
+    """The result first, then the notification of the cancellation page (modern.md §13.1)."""
     async with server_under_test(carrier, revision, server="changing") as peer:
         ids = (1000, "1000")
         for id in ids:
@@ -349,3 +350,21 @@ def _check_ended(frames, ids):
             or (frame.get("method") == CANCELLED and _names(frame, id))
         ]
         assert [frame.get("method", "result") for frame in mine] == [ACKNOWLEDGED, "result", CANCELLED]
+
+
+# --- our client ---
+
+
+@pytest.mark.requirement("SUBS-001")
+@modern
+async def test_a_client_that_listens_says_what_for_and_everything_about_itself(carrier, revision):
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["note://a"]}
+    async with talking(carrier, revision) as (client, peer):
+        call = start(client.request("subscriptions/listen", {"notifications": wanted}))
+        request = await peer.expect("subscriptions/listen")
+        assert request["params"]["notifications"] == wanted
+        assert {f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientCapabilities")} <= request[
+            "params"
+        ]["_meta"].keys()
+        reply(peer, request, {"_meta": {"io.modelcontextprotocol/subscriptionId": request["id"]}})
+        assert (await call)["resultType"] == "complete"

@@ -116,3 +116,25 @@ async def test_pages_and_forms_have_callbacks_of_their_own():
     assert Answers(elicit_url=dict).capabilities()["elicitation"] == {"url": {}}
     with pytest.raises(MethodNotFound):
         await Answers(elicit_url=dict).answer(Question("elicitation/create", {}))
+
+
+@pytest.mark.parametrize(
+    ("mode", "given", "told"),
+    [
+        ("form", {"action": "accept", "content": {"a": 1}}, {"action": "accept", "content": {"a": 1}}),
+        ("form", {"action": "decline", "content": {"a": 1}}, {"action": "decline"}),
+        ("form", {"action": "cancel", "content": None, "_meta": {}}, {"action": "cancel", "_meta": {}}),
+        ("url", {"action": "accept", "content": {"a": 1}}, {"action": "accept"}),
+    ],
+)
+async def test_only_a_form_that_was_accepted_keeps_its_content(mode, given, told):
+    answers = Answers(elicit=lambda params: given, elicit_url=lambda params: given)
+    assert await answers.answer(Question("elicitation/create", {"mode": mode})) == told
+
+
+@pytest.mark.parametrize(
+    "root", ["", "/a", "https://a", "file:a", "file:///a/../b", "file:///%2E%2e", {"uri": None}, {}]
+)
+async def test_a_root_is_a_file_without_detours(root):
+    with pytest.raises(LocalError, match="root"):
+        await Answers(roots=["file:///fine", root]).answer(Question("roots/list", {}))

@@ -12,7 +12,7 @@ PROGRESS = "notifications/progress"
 
 
 def calling(**listeners):
-    return Calling("tools/call", {"name": "a"}, Peer(), Patience(idle=5), Answers(roots=["a:b"]), **listeners)
+    return Calling("tools/call", {"name": "a"}, Peer(), Patience(idle=5), Answers(roots=["file:///a"]), **listeners)
 
 
 def test_a_call_is_an_exchange():
@@ -66,4 +66,4 @@ async def test_progress_that_is_none_never_reaches_the_listener(params):
 
 
 async def test_a_question_goes_to_the_callbacks():
-    assert await calling().ask(Question("roots/list", {})) == {"roots": [{"uri": "a:b"}]}
+    assert await calling().ask(Question("roots/list", {})) == {"roots": [{"uri": "file:///a"}]}

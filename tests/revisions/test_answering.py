@@ -202,6 +202,13 @@ async def test_any_other_reads_the_reason(revision, capabilities, data):
     assert result == {"content": [{"type": "text", "text": "open it"}], "isError": True}
 
 
+@pytest.mark.parametrize("member", ["mode", "url", "elicitationId", "message"])
+async def test_a_page_that_lacks_something_cannot_be_opened(member):
+    [page] = ASKS["elicitations"]
+    for wrong in ({name: value for name, value in page.items() if name != member}, {**page, member: 5}, 5):
+        assert "isError" in (await required(D, {"url": {}}, {"elicitations": [page, wrong]}))["result"]
+
+
 async def test_outside_of_tools_there_is_only_an_error():
     told = (await required(D, {}, ASKS, "prompts/get"))["error"]
     assert (told["code"], told["message"]) == (-32603, "open it")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from interlock.revisions.questions import check_answer, needs_of
-from interlock.wire.errors import InvalidParams
+from interlock.revisions.questions import check_answer, check_words, needs_of
+from interlock.revisions.table import REVISIONS
+from interlock.wire.errors import CannotAsk, InvalidParams, LocalError
 from interlock.wire.exchange import Question
 
 ELICIT = Question("elicitation/create", {})
@@ -74,3 +75,37 @@ def test_a_question_may_look_closer():
 )
 def test_what_a_question_needs(method, params, needs):
     assert needs_of(Question(method, params)) == needs
+
+
+def form(**fields):
+    return Question("elicitation/create", {"requestedSchema": {"type": "object", "properties": fields}})
+
+
+def sampling(*content):
+    return Question("sampling/createMessage", {"messages": [{"role": "user", "content": each} for each in content]})
+
+
+SEVERAL = {"type": "array", "items": {"type": "string", "enum": ["a"]}}
+NEW = [form(a={"type": "string"}, b=SEVERAL), sampling([TEXT]), sampling(TEXT, {"type": "tool_result"})]
+
+
+@pytest.mark.parametrize("question", NEW)
+def test_words_that_came_with_2025_11_25(question):
+    for name, revision in REVISIONS.items():
+        if name >= "2025-11-25":
+            check_words(revision, question)
+        else:
+            with pytest.raises(CannotAsk, match="protocol revision has no"):
+                check_words(revision, question)
+
+
+@pytest.mark.parametrize("question", [ROOTS, form(a={"type": "string"}), sampling(TEXT, {"type": "image"}), SAMPLE])
+def test_words_of_every_revision(question):
+    for revision in REVISIONS.values():
+        check_words(revision, question)
+
+
+def test_a_block_that_no_sampling_message_ever_holds_is_the_authors_mistake():
+    for revision in REVISIONS.values():
+        with pytest.raises(LocalError, match="resource_link"):
+            check_words(revision, sampling({"type": "resource_link"}))

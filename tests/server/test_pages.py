@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec import UNSET
 
-from interlock.server.pages import Catalogue
-from interlock.wire.errors import InvalidParams
+from interlock.server.pages import Catalogue, cache_hints
+from interlock.wire.errors import InvalidParams, LocalError
 from support.properties import many
 
 
@@ -206,3 +206,18 @@ class CursorMachine(RuleBasedStateMachine):
 
 TestCursorsWhileItemsComeAndGo = CursorMachine.TestCase
 TestCursorsWhileItemsComeAndGo.settings = many(100, stateful_step_count=30)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(0, 0), (1.5, 1500), (60.0, 60_000), (366 * 86400, 366 * 86_400_000)])
+def test_hints_for_caches(seconds, told):
+    hints = cache_hints(seconds, "public")
+    assert hints == {"ttlMs": told, "cacheScope": "public"} and type(hints["ttlMs"]) is int
+
+
+@pytest.mark.parametrize(
+    ("seconds", "scope"),
+    [(-1, "public"), (-0.001, "private"), (float("nan"), "public"), (float("inf"), "public"), (1, ""), (1, "shared")],
+)
+def test_hints_that_no_cache_could_read(seconds, scope):
+    with pytest.raises(LocalError, match="cache_"):
+        cache_hints(seconds, scope)

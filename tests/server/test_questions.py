@@ -83,3 +83,16 @@ def test_roots():
         Root("file:///a"),
         Root("file:///b", "b"),
     ]
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, "high", None])
+def test_a_priority_is_a_share(value):
+    with pytest.raises(LocalError, match="costPriority"):
+        ask_sample("?", 1, {"model_preferences": {"costPriority": value}}, None)
+    liked = {"costPriority": 0, "speedPriority": 1, "intelligencePriority": 0.5, "hints": [{"name": "x"}]}
+    assert ask_sample("?", 1, {"model_preferences": liked}, None).params["modelPreferences"] == liked
+
+
+def test_messages_that_nobody_could_sample():
+    with pytest.raises(LocalError, match="tool_use"):
+        ask_sample([{"role": "assistant", "content": [{"type": "tool_use", "id": "1"}]}], 1, {}, None)

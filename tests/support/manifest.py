@@ -36,10 +36,14 @@ ROWS_FILE = TESTS / "behaviours" / "requirements.tsv"
 REASONS_FOLDER = TESTS / "behaviours" / "reasons"
 SPEC_FOLDER = TESTS.parents[1] / "shared" / "spec"  # beside the repository, where there is one
 
-HANDSHAKE_AREAS = ("BASE", "SCH", "META", "LIFE", "CAP", "CANC", "PROG", "PING", "TRANS-STDIO", "TRANS-CUST")
+HANDSHAKE_AREAS = (
+    *("BASE", "SCH", "META", "LIFE", "CAP", "CANC", "PROG", "PING", "TRANS-STDIO", "TRANS-CUST"),
+    *("ELIC", "SAMP", "ROOTS"),
+)
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
     *("STDIO", "TRANSPORT", "CANCEL", "PROGRESS", "TRACE", "DEPR", "COMPAT"),
+    *("MRTR", "ELICIT", "SAMP", "ROOTS", "HTTP", "HDR", "XHDR", "CACHE", "SUBS"),
 )
 OWNED = {"handshake": HANDSHAKE_AREAS, "modern": MODERN_AREAS}
 BINDING = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT"})  # in small letters too

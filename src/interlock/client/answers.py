@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -62,12 +63,31 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(result, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it is the author's
             raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
         _check(question, answer := dict(result))
-        return answer
+        return _without_needless_content(question, answer)
 
     async def _roots(self) -> list[dict[str, Any]]:
         given = self.roots() if callable(self.roots) else self.roots
         roots = cast("Sequence[Any]", await given if inspect.isawaitable(given) else given)
-        return [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
+        told = [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
+        for root in told:
+            _check_root(root.get("uri"))
+        return told
+
+
+def _check_root(uri: Any) -> None:
+    """Roots are directories or files, named without detours (client/roots#security-considerations)."""
+    if not isinstance(uri, str) or urlsplit(uri).scheme != "file":
+        raise LocalError(f"a root is a file:// URI, not {uri!r:.100}")
+    if not uri.startswith("file://") or ".." in unquote(urlsplit(uri).path).replace("\\", "/").split("/"):
+        raise LocalError(f"the root {uri!r:.100} does not name its place without detours")
+
+
+def _without_needless_content(question: Question, answer: Result) -> Result:
+    """Only a form that was accepted has content (client/elicitation#response-actions)."""
+    if question.method != "elicitation/create":
+        return answer
+    filled = answer["action"] == "accept" and question.params.get("mode", "form") == "form"
+    return answer if filled else {name: value for name, value in answer.items() if name != "content"}
 
 
 def _check(question: Question, answer: Result) -> None:

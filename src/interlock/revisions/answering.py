@@ -60,14 +60,24 @@ def refuse(revision: Revision, id: Id | None, refused: Refused) -> bytes:
 
 def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired) -> bytes:
     """-32042 only to a client that can follow it; others read the reason (handshake.md §14, §15.4)."""
-    data = required.data
-    complete = isinstance(data, dict) and isinstance(cast("dict[str, Any]", data).get("elicitations"), list)
-    if complete and exchange.peer.can("elicitation.url"):
+    if _lists_pages(required.data) and exchange.peer.can("elicitation.url"):
         return refuse(exchange.revision, id, required)
     if exchange.method == "tools/call":
         result = {"content": [{"type": "text", "text": required.message}], "isError": True}
         return _encode_answer(exchange.revision, exchange.method, id, result)
     return refuse(exchange.revision, id, InternalError(required.message))
+
+
+def _lists_pages(data: Any) -> bool:
+    """Each with its address and its id, so that a client can open it (2025-11-25 client/elicitation#error-handling)."""
+    pages: Any = cast("dict[str, Any]", data).get("elicitations") if isinstance(data, dict) else None
+    return isinstance(pages, list) and all(_is_page(page) for page in cast("list[Any]", pages))
+
+
+def _is_page(page: Any) -> bool:
+    members = cast("dict[str, Any]", page) if isinstance(page, dict) else {}
+    texts = all(isinstance(members.get(name), str) for name in ("message", "url", "elicitationId"))
+    return texts and members.get("mode") == "url"
 
 
 def _encode_answer(revision: Revision, method: str, id: Id, result: Result) -> bytes:

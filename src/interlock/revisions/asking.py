@@ -15,7 +15,7 @@ from ..wire.errors import BadResult, CannotAsk, InvalidParams, ResourceNotFound
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
-from .questions import check_answer
+from .questions import check_answer, check_words
 from .revision import Revision
 from .served import Served
 from .shaping import shape_noun
@@ -35,6 +35,7 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
     for need in (capability, *question.needs):
         if not peer.can(need) or need in revision.no_such_needs:
             raise CannotAsk(f"The client did not declare {need}", {"requiredCapabilities": _as_object(need)})
+    check_words(revision, question)
 
 
 def _as_object(path: str) -> dict[str, Any]:

@@ -71,8 +71,15 @@ def check_content(schema: Mapping[str, Any], content: Any) -> None:
         if name not in answers:
             raise InvalidParams(f"The answer misses the field {name!r:.60}")
     for name, value in answers.items():
+        if not _is_plain(value):
+            raise InvalidParams(f"The answer's field {name!r:.60} is no text, number, boolean or list of texts")
         if name in fields and (wrong := _what_is_wrong(cast("Mapping[str, Any]", fields[name]), value)):
             raise InvalidParams(f"The answer's field {name!r:.60} {wrong}")
+
+
+def _is_plain(value: Any) -> bool:
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value))
+    return texts or isinstance(value, str | int | float)  # a boolean is an int, too
 
 
 def _what_is_wrong(field: Mapping[str, Any], value: Any) -> str | None:

@@ -24,6 +24,7 @@ from .asking import result_of
 from .client_edge import ClientEdge, params_of
 from .identity import Identity
 from .revision import Era, Revision
+from .sampling_rules import what_is_wrong
 
 __all__ = ["HandshakeClient", "initialize"]
 
@@ -93,11 +94,22 @@ class HandshakeClient(ClientEdge):
         if method == "elicitation/create" and not (isinstance(mode, str) and mode in self._modes()):
             told = f"This client does not offer elicitation in the mode {mode!r:.40}"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/elicitation#error-handling
+        if method == "sampling/createMessage" and not self._samples(params):
+            told = "This client does not offer tools in sampling"
+            return encode_error(request, InvalidParams(told))  # 2025-11-25 client/sampling#tools
+        if method == "sampling/createMessage" and (wrong := what_is_wrong(params.get("messages"))):
+            return encode_error(request, InvalidParams(f"The messages cannot be sampled: {wrong}"))
         return self._answer(request, Question(method, params)), None
 
     def _modes(self) -> set[str]:
         """The modes declared; an empty declaration means forms."""
         return set(self._declared.get("elicitation", {})) or {"form"}
+
+    def _samples(self, params: Mapping[str, Any]) -> bool:
+        """Tools only if they were declared, where tools in sampling mean anything; before, the members are unknown."""
+        known = "sampling.tools" not in self.revision.no_such_needs
+        wanted = known and not params.keys().isdisjoint(("tools", "toolChoice"))
+        return not wanted or "tools" in self._declared["sampling"]
 
     async def _answer(self, request: Id, question: Question) -> bytes:
         # A pipe does not say which call a question belongs to: the newest one that can answer it.

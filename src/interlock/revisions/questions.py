@@ -1,16 +1,18 @@
-"""The answers a client may give to what a server asks, read strictly: they come from outside."""
+"""What a server may ask in the words of a revision, and the answers to it, read strictly: they come from outside."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ..wire.errors import InvalidParams
+from ..wire.errors import CannotAsk, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
+from .revision import Revision
 
-__all__ = ["check_answer", "needs_of"]
+__all__ = ["check_answer", "check_words", "needs_of"]
 
 
 class _Elicited(msgspec.Struct):
@@ -45,6 +47,7 @@ _SHAPES: dict[str, Any] = {
     "sampling/createMessage": _Sampled,
     "roots/list": _Rooted,
 }
+_SAMPLED_BLOCKS = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
 _members = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -59,6 +62,47 @@ def check_answer(question: Question, answer: Any) -> Result:
     if question.check is not None:
         question.check(members)
     return members
+
+
+def check_words(revision: Revision, question: Question) -> None:
+    """Refuse a question that this revision has no words for; nothing is dropped from one quietly."""
+    wrong = _wrong_in_form(revision, question.params) or _wrong_in_messages(revision, question.params)
+    if wrong is not None:
+        raise CannotAsk(f"The client's protocol revision has no {wrong}")
+
+
+def _wrong_in_form(revision: Revision, params: Mapping[str, Any]) -> str | None:
+    """Choices of several came with 2025-11-25 (client/elicitation#requested-schema)."""
+    schema: Any = params.get("requestedSchema")
+    fields: Any = schema.get("properties") if isinstance(schema, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if revision.rich_questions or not isinstance(fields, Mapping):
+        return None
+    return "forms with a choice of several" if any(_is_list(field) for field in _values(fields)) else None
+
+
+def _values(fields: Any) -> Iterable[Any]:
+    return cast("Mapping[str, Any]", fields).values()
+
+
+def _is_list(field: Any) -> bool:
+    return isinstance(field, Mapping) and cast("Mapping[str, Any]", field).get("type") == "array"
+
+
+def _wrong_in_messages(revision: Revision, params: Mapping[str, Any]) -> str | None:
+    """One block of text, an image or, since 2025-03-26, audio; several, and those of tools, since 2025-11-25."""
+    known = revision.blocks & {"text", "image", "audio"}
+    known |= {"tool_use", "tool_result"} if revision.rich_questions else set[str]()
+    for message in cast("list[Any]", params.get("messages") or []):
+        content: Any = cast("dict[str, Any]", message).get("content")
+        if isinstance(content, list) and not revision.rich_questions:
+            return "sampling messages of several blocks"
+        for block in cast("list[Any]", content if isinstance(content, list) else [content]):
+            kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
+            if kind not in (None, *_SAMPLED_BLOCKS):
+                raise LocalError(f"{kind!r:.40} cannot stand in a sampling message: put what it holds into text")
+            if kind is not None and kind not in known:
+                return f"{kind!r:.40} in sampling messages"
+    return None
 
 
 def needs_of(question: Question) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ R2025_11_25 = R2025_06_18.evolve(
     server_tells=["notifications/elicitation/complete"],
     retired={},
     no_such_needs=frozenset(),
+    rich_questions=True,
     means={-32042: UrlElicitationRequired},
     reveal=[
         "ElicitParams.mode",

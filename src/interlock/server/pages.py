@@ -8,12 +8,22 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from ..wire.errors import InvalidParams
+from ..wire.errors import InvalidParams, LocalError
 from ..wire.exchange import Lasting
 
-__all__ = ["Catalogue"]
+__all__ = ["Catalogue", "cache_hints"]
 
 T = TypeVar("T")
+_LONGEST = 366 * 24 * 3600.0
+
+
+def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
+    """What lists say to caches (2026-07-28 server/utilities/caching); a mistake of the author's is told to them."""
+    if not 0 <= seconds <= _LONGEST:
+        raise LocalError(f"cache_seconds is {seconds!r}: from 0 to a year ({_LONGEST:.0f})")
+    if scope not in ("public", "private"):
+        raise LocalError(f"cache_scope is {scope!r:.40}: 'public' or 'private'")
+    return {"ttlMs": int(seconds * 1000), "cacheScope": scope}
 
 
 class Catalogue(Generic[T]):

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..revisions.sampling_rules import what_is_wrong
 from ..wire.errors import LocalError, ToolError
 from ..wire.exchange import Question, Result
 from .forms import Form, check_accepted
@@ -98,10 +99,20 @@ def ask_sample(
         messages = [{"role": "user", "content": {"type": "text", "text": messages}}]
     params: dict[str, Any] = {"messages": [dict(message) for message in messages], "maxTokens": max_tokens}
     params |= {_camel(name): value for name, value in options.items() if value is not None}
+    _check_sample(params)
     needs = ["sampling"]
     if "tools" in params or "toolChoice" in params:
         needs.append("sampling.tools")
     return Question("sampling/createMessage", params, tuple(needs), key)
+
+
+def _check_sample(params: Mapping[str, Any]) -> None:
+    wrong = what_is_wrong(params["messages"])
+    if wrong is not None:
+        raise LocalError(f"these messages cannot be sampled: {wrong}")
+    for name, value in params.get("modelPreferences", {}).items():
+        if name.endswith("Priority") and not (isinstance(value, int | float) and 0 <= value <= 1):
+            raise LocalError(f"{name!r:.40} is a number from 0 to 1, not {value!r:.40}")
 
 
 def read_sample(answer: Result) -> Sampled:

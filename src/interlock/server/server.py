@@ -35,7 +35,7 @@ from .changes import Changes
 from .completions import Completions
 from .context import Context
 from .declared import declared
-from .pages import Catalogue
+from .pages import Catalogue, cache_hints
 from .prompts import RegisteredPrompt
 from .resource_set import ResourceSet
 from .schema import read_signature
@@ -86,7 +86,7 @@ class Server:
         check_extension_ids(extensions or ())
         self._experimental = {key: dict(value) for key, value in (experimental or {}).items()}
         self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
-        self._hints = {"ttlMs": int(cache_seconds * 1000), "cacheScope": cache_scope}
+        self._hints = cache_hints(cache_seconds, cache_scope)
         self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)

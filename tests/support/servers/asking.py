@@ -142,6 +142,60 @@ async def visit(ctx: Context) -> str:
     return "agreed"
 
 
+SCHEMAS: dict[str, Any] = {
+    "texts": {
+        "name": {"type": "string", "minLength": 2, "maxLength": 9},
+        "mail": {"type": "string", "format": "email"},
+    },
+    "numbers": {"age": {"type": "integer", "minimum": 0, "maximum": 150}, "size": {"type": "number"}},
+    "choices": {
+        "sure": {"type": "boolean", "default": True},
+        "colour": {"type": "string", "enum": ["red", "green"], "enumNames": ["Red", "Green"]},
+    },
+    "titled": {"colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}], "default": "r"}},
+    "several": {"colours": {"type": "array", "items": {"type": "string", "enum": ["red", "green"]}}},
+    "nested": {"place": {"type": "object", "properties": {"city": {"type": "string"}}}},
+    "format": {"host": {"type": "string", "format": "hostname"}},
+}
+
+
+@server.tool
+async def fill_in(form: str, ctx: Context) -> dict[str, Any]:
+    """A form as its author wrote it."""
+    schema = {"type": "object", "properties": SCHEMAS[form]}
+    return await ctx.elicit("Fill in", schema, key="form")
+
+
+@server.tool
+async def think_with(ctx: Context, tools: bool = False, several: bool = False, kind: str = "text") -> str:
+    """Sampling with more than a text."""
+    blocks = {"text": {"type": "text", "text": "?"}, "resource": {"type": "resource", "resource": {"uri": "a:b"}}}
+    blocks |= {each: {"type": each, "data": "aGk=", "mimeType": f"{each}/x"} for each in ("image", "audio")}
+    message = {"role": "user", "content": [blocks[kind]] if several else blocks[kind]}
+    given = {"name": "add", "inputSchema": {"type": "object"}}
+    told = {"tools": [given], "tool_choice": {"mode": "auto"}} if tools else {}
+    return (await ctx.sample([message], max_tokens=10, key="thought", **told)).text
+
+
+@server.tool
+async def loop(ctx: Context, breaking: str = "", priority: float = 0.5) -> str:
+    """The model uses a tool, and is told what came of it, its blocks sent back as they came."""
+    asked = {"role": "user", "content": {"type": "text", "text": "1 + 1?"}}
+    given = [{"name": "add", "inputSchema": {"type": "object"}}]
+    liked = {"speedPriority": priority}
+    used = await ctx.sample([asked], max_tokens=10, tools=given, model_preferences=liked, key="use")
+    id = "another" if breaking == "id" else used.content[0]["id"]
+    result = {"type": "tool_result", "toolUseId": id, "content": [{"type": "text", "text": "2"}]}
+    blocks = [result, asked["content"]] if breaking == "mixed" else [] if breaking == "missing" else [result]
+    messages = [asked, {"role": "assistant", "content": used.content}, {"role": "user", "content": blocks}]
+    return (await ctx.sample(messages, max_tokens=10, tools=given, key="told")).text
+
+
+@server.tool
+async def visit_badly(url: str, ctx: Context) -> None:
+    await ctx.elicit_url("Go there", url, key="page")
+
+
 @server.tool
 def plain_thread() -> str:
     return "free"

@@ -1,0 +1,48 @@
+"""revisions/sampling_rules.py: what was used is answered, by the next message and by nothing else."""
+
+import pytest
+
+from interlock.revisions.sampling_rules import what_is_wrong
+
+TEXT = {"type": "text", "text": "?"}
+ASKED = {"role": "user", "content": TEXT}
+
+
+def use(*ids):
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "add", "input": {}} for id in ids]}
+
+
+def told(*ids, role="user", more=()):
+    results = [{"type": "tool_result", "toolUseId": id, "content": []} for id in ids]
+    return {"role": role, "content": [*results, *more]}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        None,
+        [ASKED],
+        [ASKED, use("1"), told("1")],
+        [ASKED, use("1", "2"), told("2", "1"), use("3"), told("3"), ASKED],
+    ],
+)
+def test_what_may_be_asked(messages):
+    assert what_is_wrong(messages) is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([5], "no object"),
+        ([ASKED, use("1")], "no tool_result"),
+        ([ASKED, use("1"), ASKED, told("1")], "next message"),
+        ([ASKED, use("1", "2"), told("1")], "next message"),
+        ([ASKED, told("1")], "belongs to no"),
+        ([ASKED, use("1"), told("1", "2")], "belongs to no"),
+        ([ASKED, use("1"), told("1", more=[TEXT])], "other content"),
+        ([ASKED, use("1"), told("1", role="assistant")], "user"),
+    ],
+)
+def test_what_may_not(messages, why):
+    assert why in what_is_wrong(messages)
