@@ -756,12 +756,11 @@ def test_a_link_whose_loop_is_gone_can_be_given_up():
         async with HttpPeer(bodies(lambda r: result(r, {}))) as peer:
             link = HttpLink(endpoint_of(peer.url))
             await call(link)
-            return link
+            return link, list(link._sockets)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # of the loop, about transports that went with it
-        link = asyncio.run(used())
-        held = list(link._sockets)
+        link, held = asyncio.run(used())
         link.abandon()
         link.abandon()
         assert held and all(each.fileno() < 0 for each in held)
