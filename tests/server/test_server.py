@@ -448,7 +448,7 @@ def test_run_refuses_what_its_carrier_does_not_know(carrier, options):
 
 def test_run_over_http_hands_its_options_on(monkeypatch):
     ran = []
-    monkeypatch.setattr("interlock.server.server.run_http", lambda app, **where: ran.append((app, where)))
+    monkeypatch.setattr("interlock.transport.runner.run_http", lambda app, **where: ran.append((app, where)))
     full().run("http", host="127.0.0.2", port=7, path="/x", allowed_hosts=["a.example"])
     [(app, where)] = ran
     assert where == {"host": "127.0.0.2", "port": 7}

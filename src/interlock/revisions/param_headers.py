@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from typing import Any, cast
 
 import msgspec
@@ -122,7 +121,9 @@ def _says_same(said: str, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return isinstance(value, str | bool) and said == text_of(value)
     # numbers are compared as numbers, 42.0 is 42; no exponents, no other spellings that Python would read
-    return _DECIMAL.fullmatch(said) is not None and Decimal(said) == Decimal(str(value))
+    if _DECIMAL.fullmatch(said) is None:
+        return False
+    return (float(said) if "." in said else int(said)) == value
 
 
 def _fits(value: int) -> bool:

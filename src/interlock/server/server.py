@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -18,9 +18,7 @@ from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
 from ..state.sealing import Seal
-from ..transport.http_server import HttpApp, HttpOptions
 from ..transport.keepalive import Keepalive
-from ..transport.runner import run_http
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
@@ -43,6 +41,9 @@ from .threads import Threads
 from .tools import RegisteredTool
 
 __all__ = ["Server"]
+
+if TYPE_CHECKING:
+    from ..transport.http_server import HttpApp, HttpOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -379,6 +380,8 @@ class Server:
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
+        from ..transport.http_server import HttpApp  # a server over stdio starts without it
+
         return HttpApp(self, limits=limits, **options)
 
     def run(
@@ -393,6 +396,8 @@ class Server:
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP, until the process is told to stop."""
         if carrier == "http":
+            from ..transport.runner import run_http
+
             run_http(self.asgi(limits=limits, **options), host=host, port=port)
         elif carrier == "stdio" and not options:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
