@@ -76,6 +76,7 @@ def test_what_fits(content):
         {"name": "Ada", "age": True},
         {"name": "Ada", "age": -1},
         {"name": "Ada", "age": 151},
+        {"name": "Ada", "age": 10**400},
         {"name": "Ada", "sure": 1},
         {"name": "Ada", "one": "c"},
         {"name": "Ada", "titled": "A"},
