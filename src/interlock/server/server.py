@@ -16,6 +16,7 @@ from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
+from ..revisions.stamp import Stamp
 from ..revisions.table import OFFICIAL_METHODS, names_of, pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
@@ -89,6 +90,8 @@ class Server:
         self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
         self._hints = cache_hints(cache_seconds, cache_scope)
         self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
+        self.stamp = Stamp(self._identity)
+        """What the edge of the stateless era puts on each result."""
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
         self._changes = Changes()
@@ -121,7 +124,6 @@ class Server:
             clock=time.time,
             seconds=seconds,
             audience=self.info.name,
-            result_meta=self._identity,
             parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
             single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
         )
@@ -140,18 +142,11 @@ class Server:
         self._handler = filter(self._handler)
         self._filtered = True  # a filter may change results, so it gets its own of what is kept for all
 
-    async def _dispatch(self, exchange: Exchange) -> Result:
+    def _dispatch(self, exchange: Exchange) -> Awaitable[Result]:
         handler = self._handlers.get(exchange.method)
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
-        result = await handler(exchange)
-        if self._identity:
-            meta = result.get("_meta")
-            if not meta:
-                result["_meta"] = self._identity.copy()
-            elif SERVER_INFO not in meta:
-                result["_meta"] = {**meta, **self._identity}
-        return result
+        return handler(exchange)
 
     # --- what authors register --------------------------------------------------------------------
 
@@ -321,15 +316,15 @@ class Server:
             "supportedVersions": names_of(self.rows),
             "capabilities": self.capabilities(),
             **self._hints,
+            **({"_meta": dict(self._identity)} if self._identity else {}),
         }
         return found | ({"instructions": self.instructions} if self.instructions else {})
 
     def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
         if not offered:
             raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
-        hints = {**self._hints, "_meta": dict(self._identity)} if self._identity else self._hints
-        page = catalogue.page(exchange.params.cursor, hints)
-        return page if not self._filtered else {**page, "_meta": dict(self._identity)}
+        page = catalogue.page(exchange.params.cursor, self._hints)
+        return page if not self._filtered else dict(page)
 
     async def _list_tools(self, exchange: Exchange) -> Result:
         return self._list(self._tools, self._tools.offered, exchange)
