@@ -79,7 +79,7 @@ class HttpApp:
         self._handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
-        self._body_bytes = body_bytes
+        self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
@@ -209,7 +209,7 @@ class HttpApp:
                 await call.refuse(found)
                 return
             principal = found
-        body = await call.read(self._body_bytes)
+        body = await call.read(self.body_bytes)
         if body is None:
             return
         try:
