@@ -60,23 +60,13 @@ LOCAL = Principal("interlock", "local")  # stdio and memory: whoever owns the pr
 ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
 
 
-class Peer:
+class Peer(msgspec.Struct, eq=False):
     """Who asks, as far as this one request tells."""
 
-    __slots__ = ("capabilities", "info", "log_level", "principal")
-
-    def __init__(
-        self,
-        info: Implementation | None = None,
-        capabilities: ClientCapabilities | None = None,
-        *,
-        principal: Principal = LOCAL,
-        log_level: str | None = None,
-    ) -> None:
-        self.info = info
-        self.capabilities = capabilities or ClientCapabilities()
-        self.principal = principal
-        self.log_level = log_level
+    info: Implementation | None = None
+    capabilities: ClientCapabilities = msgspec.field(default_factory=ClientCapabilities)
+    principal: Principal = LOCAL
+    log_level: str | None = None
 
     @property
     def name(self) -> str:
