@@ -332,6 +332,16 @@ async def test_a_client_that_never_comes_back_leaves_nothing_behind():
         assert len(server.asker.parking) == 0
 
 
+@pytest.mark.requirement("MRTR-018")
+async def test_a_run_that_waits_does_not_outlive_the_connection_it_waits_on():
+    parked = {"name": "book_parked", "arguments": {"flight": "OS 1"}}
+    async with raw() as one:
+        server = sys.modules["support.servers.asking"].server
+        await one.result("tools/call", parked)
+        assert len(server.asker.parking) == 1
+    assert len(server.asker.parking) == 0
+
+
 @over_carriers
 async def test_a_ticket_is_good_once(carrier):
     params = {"name": "book_parked", "arguments": {"flight": "OS 1"}}

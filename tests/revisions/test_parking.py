@@ -6,7 +6,7 @@ import pytest
 
 from interlock.revisions.rounds import STATE_REFUSED
 from interlock.wire.exchange import Principal
-from support.doubles import turns
+from support.doubles import Outlet, turns
 from support.rounds import Rounds, accept, form
 from support.virtual_time import virtual_time
 
@@ -192,3 +192,26 @@ async def test_one_of_two_who_ask_the_same_may_give_up():
 
     for rules in (PARKS, {}):
         assert (await Rounds(asks, **rules).all_of(GIVEN))["n"] == 0
+
+
+async def test_a_connection_takes_the_runs_along_that_were_parked_on_it():
+    ended = []
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            ended.append(exchange.params.arguments)
+        return {"done": True}
+
+    rounds = Rounds(asks, **PARKS)
+    gone, moved = await rounds(arguments={"n": 1}), await rounds(arguments={"n": 2})
+    first, rounds.outlet = rounds.outlet, Outlet()
+    stays = await rounds(arguments={"n": 3})
+    moved = await rounds({}, moved["requestState"], arguments={"n": 2})  # its client has come back elsewhere
+    rounds.asker.parking.leave(first)
+    await turns()
+    assert [bytes(each) for each in ended] == [b'{"n":1}'] and len(rounds.asker.parking) == 2
+    assert (await rounds(GIVEN, gone["requestState"], arguments={"n": 1}))["message"] == STATE_REFUSED
+    assert (await rounds(GIVEN, stays["requestState"], arguments={"n": 3}))["done"] is True
+    assert (await rounds(GIVEN, moved["requestState"], arguments={"n": 2}))["done"] is True

@@ -1,7 +1,8 @@
 """Asking while the run waits in memory: for work that is too costly to do again.
 
 Between two rounds the run is parked under a ticket that only this process knows; the client carries the ticket,
-sealed. A ticket is good once and for a limited time, then the run is cancelled.
+sealed. A ticket is good once and for a limited time, then the run is cancelled. So it is when the connection ends on
+which it was given out: over HTTP there is none to end, and the client may come back from anywhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Exchange, Handler, Principal, Question, Result
+from ..wire.link import Outlet
 from .questions import check_answer
 from .rounds import STATE_REFUSED, AskingRules, Questions, Round
 from .served import Served
@@ -63,6 +65,11 @@ class Parking:
         run = self.take(ticket)
         if run is not None:
             run.task.cancel()
+
+    def leave(self, outlet: Outlet) -> None:
+        """A connection is over: nobody comes back for the runs that were parked on it."""
+        for ticket in [ticket for ticket, (run, _) in self._parked.items() if run.exchange.outlet is outlet]:
+            self._expire(ticket)
 
     def close(self) -> None:
         """Cancel every run that waits: the server is going."""
