@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from ..wire.acts import Acts
 from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Exchange, Handler, Principal, Question, Result
 from ..wire.link import Outlet
@@ -158,7 +159,7 @@ class Park:
         self._handler = handler
         self._round = Round(rules, exchange)
         self._run: _Run | None = None
-        self._done: dict[str, bytes] = {}
+        self._acts = Acts()
 
     async def __call__(self, exchange: Exchange) -> Result:
         assert isinstance(exchange, Served)
@@ -196,8 +197,7 @@ class Park:
 
     def begin_once(self, key: str) -> bytes | None:
         """The run goes on where it was, so an act is done once by itself; under one key all the same."""
-        return self._done.get(key)
+        return self._acts.begin(key)
 
     def end_once(self, key: str, result: bytes | None) -> None:
-        if result is not None:
-            self._done[key] = result
+        self._acts.end(key, result)
