@@ -54,8 +54,13 @@ class Parking:
         self._parked[ticket] = (run, expiry)
         return ticket
 
+    def look(self, ticket: str) -> _Run | None:
+        """The run of a ticket. None: unknown, used, expired, or of another process."""
+        found = self._parked.get(ticket)
+        return None if found is None else found[0]
+
     def take(self, ticket: str) -> _Run | None:
-        """The run of a ticket, which is used up by this. None: unknown, used, expired, or of another process."""
+        """The same, and the ticket is used up by this."""
         found = self._parked.pop(ticket, None)
         if found is None:
             return None
@@ -125,11 +130,14 @@ class _Run:
                 self._waiting.pop(key, None)
             raise
 
-    def answer(self, given: Mapping[str, Any]) -> None:
-        """Hand on what was answered; all of it is looked at before any of it counts."""
+    def read(self, given: Mapping[str, Any]) -> dict[str, Result]:
+        """The answers to what it asks; a malformed one raises, and nothing has happened yet."""
         open = self.questions.open
-        found = {key: check_answer(open[key], given[key]) for key in open if key in given}
-        for key, members in found.items():
+        return {key: check_answer(open[key], given[key]) for key in open if key in given}
+
+    def answer(self, answers: Mapping[str, Result]) -> None:
+        open = self.questions.open
+        for key, members in answers.items():
             del open[key]
             self._waiting.pop(key).set_result(members)
         if open:
@@ -180,15 +188,14 @@ class Park:
             self._parking.check_room(exchange.peer.principal)
             self._run = _Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
-        run = self._parking.take((await self._round.state(self._round.sealed)).ticket)
+        ticket = (await self._round.state(self._round.sealed)).ticket
+        run = self._parking.look(ticket)
         if run is None:
             raise InvalidParams(STATE_REFUSED)
+        answers = run.read(self._round.given)  # before the ticket is used: who sent a wrong one may send a right one
+        self._parking.take(ticket)
         run.speak_through(exchange)
-        try:
-            run.answer(self._round.given)
-        except BaseException:
-            run.task.cancel()  # it was taken, and nobody has a ticket for it any more
-            raise
+        run.answer(answers)
         return run
 
     async def ask(self, exchange: Served, question: Question) -> Result:
