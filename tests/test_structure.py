@@ -397,7 +397,7 @@ MEMBERS = {
     "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "cancelled client elicit elicit_url exchange log once progress release_stream roots sample trace",
-    "Exchange": "ask begin_once end_once live meta method notify params patience peer raw release_stream silence",
+    "Exchange": "ask begin_once end_once live meta method notify once params patience peer raw release_stream silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "asgi capabilities completion method notification param_headers prompt remove_prompt remove_resource "

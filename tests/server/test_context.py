@@ -197,3 +197,23 @@ async def test_a_stream_is_released_only_where_that_exists():
     assert await ctx.release_stream(500) is False
     with pytest.raises(LocalError, match="milliseconds"):
         ctx.release_stream(-1)
+
+
+async def test_an_act_asked_for_twice_at_once_is_done_once():
+    ctx, acts = Context(Answering()), []
+
+    async def act():
+        await asyncio.sleep(0)
+        acts.append(1)
+        return {"n": len(acts)}
+
+    assert await asyncio.gather(ctx.once("a", act), ctx.once("a", act, dict[str, int])) == [{"n": 1}] * 2
+    assert acts == [1]
+
+
+async def test_a_thread_does_not_begin_what_is_under_way():
+    told = Answering()
+    ctx = BlockingContext(told, asyncio.get_running_loop())
+    told.begin_once("act")
+    with pytest.raises(LocalError, match="under way"):
+        await asyncio.to_thread(ctx.once, "act", lambda: 5)

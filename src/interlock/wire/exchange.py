@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
+from .acts import Acts
 from .errors import CannotAsk
 from .link import Patience
 from .meta import NO_META, RequestMeta
@@ -119,7 +120,7 @@ class Exchange:
         """How long a caller is ready to wait; None where nobody said."""
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
-        self._done: dict[str, bytes] | None = None
+        self._done: Acts | None = None
 
     def silence(self) -> None:
         self.live = False
@@ -135,14 +136,23 @@ class Exchange:
         """Elicitation, sampling, roots: whatever only the other side can answer."""
         raise CannotAsk(f"Nobody here can answer {question.method}")
 
+    async def once(self, key: str, act: Callable[[], Any]) -> bytes:
+        """What `act` gave, as JSON: done once under this key, for all who ask for it at the same time too."""
+        return await self._acts().once(self, key, act)
+
     def begin_once(self, key: str) -> bytes | None:
         """What was done under this key already, as JSON; None: do it now and say so with `end_once`."""
-        return (self._done or {}).get(key)
+        return self._acts().begin(key)
 
     def end_once(self, key: str, result: bytes | None) -> None:
         """It was done, with this result; None: it failed, and counts as not done."""
-        if result is not None:
-            self._done = {**(self._done or {}), key: result}
+        self._acts().end(key, result)
+
+    def _acts(self) -> Acts:
+        """Made for the few requests that have any."""
+        if self._done is None:
+            self._done = Acts()
+        return self._done
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]
