@@ -280,7 +280,8 @@ async def test_a_stream_is_told_in_order_however_it_is_cut(cut):
     assert {task for _, task in heard} == {asyncio.current_task()}
 
 
-async def test_what_belongs_to_no_call_is_news_for_the_client():
+@pytest.mark.parametrize("listens", [False, True])
+async def test_what_comes_with_an_answer_is_heard_once(listens):
     news, heard = [], []
 
     def script(request, stream):
@@ -293,9 +294,10 @@ async def test_what_belongs_to_no_call_is_news_for_the_client():
         )
 
     async with linked(script, on_notice=lambda method, params: news.append((method, params))) as (link, _peer):
-        await call(link, told=lambda method, frame: heard.append(method))
-    assert news == [("notifications/message", {"level": "info", "data": 1})]
-    assert heard == ["notifications/message", "notifications/tools/list_changed", "notifications/progress"]
+        await call(link, told=(lambda method, frame: heard.append(method)) if listens else None)
+    mine = ["notifications/message", "notifications/tools/list_changed", "notifications/progress"]
+    assert heard == (mine if listens else [])
+    assert news == ([] if listens else [("notifications/message", {"level": "info", "data": 1})])
 
 
 async def test_progress_of_another_token_is_ignored():

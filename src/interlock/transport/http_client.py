@@ -193,7 +193,7 @@ class HttpLink:
         raise _lost(f"{call.method}: the server ended the stream without an answer: call again if that is safe", True)
 
     def _notified(self, call: Call, frame: Frame) -> None:
-        """What comes on the stream of a call belongs to it; what is not marked so is news for the whole client too."""
+        """What comes on the stream of a call is for its caller; where none listens it is news for the whole client."""
         if frame.method == "notifications/progress":
             if progress_of(frame) == call.id:
                 self._calls.progressed(call.id, frame)
@@ -205,7 +205,7 @@ class HttpLink:
                 self._calls.told(call.id, frame)
             return
         call.hear(frame)
-        if self._on_notice is not None:
+        if call.told is None and self._on_notice is not None:
             self._on_notice(cast(str, frame.method), params)
 
     def _settle(self, call: Call, outcome: Frame | InterlockError) -> None:
