@@ -769,3 +769,23 @@ def test_a_link_whose_loop_is_gone_can_be_given_up():
         assert isinstance(link.end, ConnectionClosed)
         del link, held
         gc.collect()
+
+
+async def test_redirects_lead_on_from_where_they_led():
+    def script(request, stream):
+        further = {"/mcp": "v2/mcp", "/v2/mcp": "other"}.get(request.path)
+        return http(307, b"", f"Location: {further}") if further else result(request, {"at": request.path})
+
+    async with linked(script) as (link, _peer):
+        assert (await call(link))["at"] == "/v2/other"
+
+
+async def test_a_head_that_breaks_off_is_not_shown():
+    def script(request, stream):
+        stream.writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: secret=1\r\n")
+        stream.close()
+
+    async with linked(script) as (link, _peer):
+        with pytest.raises(ConnectionLost) as caught:
+            await call(link)
+    assert "secret" not in str(caught.value) and "closed it before it answered" in str(caught.value)

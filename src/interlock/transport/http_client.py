@@ -221,7 +221,7 @@ class HttpLink:
         for hop in range(_REDIRECTS + 1):
             async with await self._post(url, body, headers, hop > 0) as response:
                 reply = _reply_of(response)
-                further = self._endpoint.redirected(reply.location or "") if is_redirect(reply) else None
+                further = self._endpoint.redirected(reply.location or "", url) if is_redirect(reply) else None
                 if further is None or hop == _REDIRECTS:
                     yield reply, response
                     return
@@ -285,6 +285,8 @@ class HttpLink:
             return RemoteError(f"{method}: {where} does not speak proper HTTP: {told}")
         if self._end is not None:
             return self._end.for_call(method, True if begun else None)
+        if isinstance(error, aiohttp.ServerDisconnectedError):
+            told = "the server closed it before it answered"  # its own text would show the headers that came
         return _lost(f"{method}: the connection to {where} broke: {told}", True if begun else None)
 
     # --- the end ----------------------------------------------------------------------------------
