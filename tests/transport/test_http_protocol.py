@@ -171,6 +171,22 @@ async def test_the_rest_of_a_refused_body_is_skipped():
         assert (await raw.response()).status == 200
 
 
+@pytest.mark.parametrize("length", ["20000000", None])
+async def test_who_writes_too_much_still_reads_why_not(length):
+    """A connection closed under a client that writes would be reset, and the answer lost with it."""
+    body = b" " * 20_000_000
+    async with served(House().app) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            head, rest = http(b"", {"content-length": length}), body
+            if length is None:
+                head = http(b"", {"content-length": None, "transfer-encoding": "chunked"})
+                rest = b"".join(b"%x\r\n%s\r\n" % (100_000, b" " * 100_000) for _ in range(200)) + b"0\r\n\r\n"
+            await asyncio.to_thread(client.sendall, head + rest)
+            assert (await asyncio.to_thread(client.recv, 1000)).startswith(b"HTTP/1.1 413")
+            client.sendall(http(HI))
+            assert (await asyncio.to_thread(client.recv, 1000)).startswith(b"HTTP/1.1 200")
+
+
 # --- offers of other protocols ---
 
 
