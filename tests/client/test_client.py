@@ -637,7 +637,23 @@ async def test_progress_and_log_messages_reach_their_listeners_over_http():
     message = ("notifications/message", {"level": "info", "data": "hi"})
     assert steps == [(1, 2, None)]
     assert said == [message]
-    assert news == [message]
+    assert news == [], "one listener hears it, once"
+
+
+async def test_a_log_message_nobody_asked_to_hear_reaches_the_listener_of_the_client_over_http():
+    news = []
+
+    def talk(request, stream):
+        return http_events(
+            request,
+            http_notice("notifications/progress", progressToken=request.id, progress=1),
+            http_notice("notifications/message", level="info", data="hi"),
+            found={"content": []},
+        )
+
+    async with over_http(http_server(tools_call=talk), on_notification=lambda *told: news.append(told)) as (client, _):
+        await client.request("tools/call", {"name": "add"})
+    assert news == [("notifications/message", {"level": "info", "data": "hi"})]
 
 
 async def test_a_timeout_and_a_cancellation_close_the_stream_over_http():

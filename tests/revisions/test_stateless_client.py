@@ -3,11 +3,13 @@
 import msgspec
 import pytest
 
+from interlock.revisions import stateless_client
 from interlock.revisions.client_edge import NotOffered
 from interlock.revisions.identity import Identity
 from interlock.revisions.stateless_client import StatelessClient, envelope
 from interlock.revisions.table import REVISIONS
 from interlock.wire.errors import BadResult, HeaderMismatch
+from interlock.wire.link import Patience
 from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, RequestMeta
 from interlock.wire.types.common import Implementation
 from support.doubles import Link, Spoken, error_frame, result_frame
@@ -78,3 +80,16 @@ async def test_a_call_that_is_not_offered_is_not_sent():
     with pytest.raises(NotOffered):
         await edge(Spoken("resources/list", {}))
     assert link.calls == []
+
+
+@pytest.mark.parametrize("total", [None, 10.0])
+async def test_the_total_deadline_stands_for_all_rounds_of_a_call(monkeypatch, total):
+    """A server that asks on and on does not get the whole deadline again with each round."""
+    clock = iter([100.0, 104.0, 109.0, 120.0])
+    monkeypatch.setattr(stateless_client, "monotonic", lambda: next(clock))
+    again = result_frame({"resultType": "input_required", "requestState": "s"})
+    edge, link = edge_of(again, again, again, result_frame({"resultType": "complete"}))
+    await edge(Spoken("tools/call", {}, patience=Patience(idle=3.0, total=total)))
+    given = [each["patience"] for each in link.calls]
+    assert [each.idle for each in given] == [3.0] * 4
+    assert [each.total for each in given] == ([None] * 4 if total is None else [10.0, 6.0, 1.0, 0.001])

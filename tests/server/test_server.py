@@ -14,6 +14,7 @@ from interlock.revisions.param_headers import ParamHeader
 from interlock.revisions.table import REVISIONS
 from interlock.server.context import Context
 from interlock.server.server import Server
+from interlock.transport.keepalive import Keepalive
 from interlock.wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
 from interlock.wire.exchange import Exchange
 from interlock.wire.frames import encode
@@ -421,12 +422,21 @@ def test_run_serves_the_standard_streams():
 
 
 @pytest.mark.parametrize(
-    ("carrier", "options"), [("pigeon", {}), ("stdio", {"path": "/x"}), ("stdio", {"allowed_hosts": ["a"]})]
+    ("carrier", "options"),
+    [
+        ("pigeon", {}),
+        ("stdio", {"path": "/x"}),
+        ("stdio", {"allowed_hosts": ["a"]}),
+        ("stdio", {"port": 8000}),
+        ("stdio", {"host": "127.0.0.1"}),
+        ("http", {"keepalive": Keepalive()}),
+    ],
 )
 def test_run_refuses_what_its_carrier_does_not_know(carrier, options):
     with pytest.raises(LocalError) as caught:
         full().run(carrier, **options)
     assert repr(carrier) in str(caught.value) or next(iter(options)) in str(caught.value)
+    assert "leave it out" in str(caught.value) or "'http'" in str(caught.value)
 
 
 def test_run_over_http_hands_its_options_on(monkeypatch):
@@ -436,6 +446,8 @@ def test_run_over_http_hands_its_options_on(monkeypatch):
     [(app, where)] = ran
     assert where == {"host": "127.0.0.2", "port": 7}
     assert (app.path, app.allowed_hosts) == ("/x", ("a.example",))
+    full().run("http")
+    assert ran[1][1] == {}, "the defaults stand with whoever binds"
 
 
 async def test_an_asgi_application_serves_it():

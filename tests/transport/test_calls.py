@@ -7,8 +7,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
+from interlock.transport import calls
 from interlock.transport.calls import Call, Calls, progress_of
-from interlock.wire.errors import BadResult, CallTimeout, ConnectionLost, LocalError
+from interlock.wire.errors import BadResult, CallTimeout, ConnectionLost, LocalError, RemoteError
 from interlock.wire.frames import read_frame
 from interlock.wire.link import Patience
 from support.doubles import notice, result_frame, turns
@@ -533,3 +534,70 @@ class CallsMachine(RuleBasedStateMachine):
 
 TestCallsInAnyOrder = CallsMachine.TestCase
 TestCallsInAnyOrder.settings = many(80, stateful_step_count=30)
+
+
+# --- listeners that cannot keep up ---
+
+
+@virtual_time
+async def test_a_queue_of_slow_listeners_does_not_hold_the_deadline():
+    table, began = Table(), now()
+
+    async def slow(method, frame):
+        await asyncio.sleep(100)
+
+    call, waiting = table.add(Patience(idle=None, total=5), told=slow)
+    for _ in range(10):
+        call.hear(notice("notifications/message", {"level": "info"}))
+    with pytest.raises(CallTimeout):
+        await waiting
+    assert now() - began == 5
+
+
+@virtual_time
+async def test_who_cancels_a_call_with_a_queue_of_slow_listeners_is_heard():
+    table = Table()
+
+    async def slow(method, frame):
+        await asyncio.sleep(100)
+
+    call, waiting = table.add(told=slow)
+    for _ in range(10):
+        call.hear(notice("notifications/message", {"level": "info"}))
+    await turns(3)
+    call.settle(ConnectionLost("gone"))
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_what_waits_for_a_listener_is_bounded_in_bytes(monkeypatch):
+    monkeypatch.setattr(calls, "_MOST_HEARD_BYTES", 10_000)
+    table, heard = Table(), []
+    call, waiting = table.add(told=lambda method, frame: heard.append(method))
+    for _ in range(50):
+        call.hear(notice("notifications/message", {"data": "x" * 1000}))
+        await turns(2)
+    assert len(heard) == 50 and not waiting.done(), "what was taken does not count"
+    for _ in range(50):
+        call.hear(progress(call.id) if call.heard else notice("notifications/message", {"data": "x" * 1000}))
+    assert not call.outcome
+    for _ in range(10):
+        call.hear(notice("notifications/message", {"data": "x" * 1000}))
+    with pytest.raises(RemoteError, match="10000 bytes"):
+        await waiting
+
+
+async def test_a_listener_that_fails_on_and_on_does_not_fill_the_log(caplog):
+    table = Table()
+
+    def broken(method, frame):
+        raise ValueError("broken")
+
+    call, waiting = table.add(told=broken)
+    for _ in range(100):
+        call.hear(notice("notifications/" + "x" * 1000, {}))
+    call.settle(result_frame({}, call.id))
+    await waiting
+    assert len(caplog.records) == 10
+    assert all(len(record.getMessage()) < 400 for record in caplog.records)

@@ -145,3 +145,9 @@ def test_an_endpoint_can_be_printed_without_its_secrets():
 )
 def test_a_redirect_stays_within_the_origin(location, url):
     assert endpoint_of("http://x:1/mcp").redirected(location) == url
+
+
+def test_a_second_redirect_is_read_where_the_first_one_led():
+    endpoint = endpoint_of("http://x:1/mcp")
+    assert endpoint.redirected("other", "http://x:1/v2/mcp") == "http://x:1/v2/other"
+    assert endpoint.redirected("//y:1/other", "http://x:1/v2/mcp") is None

@@ -280,7 +280,8 @@ async def test_a_stream_is_told_in_order_however_it_is_cut(cut):
     assert {task for _, task in heard} == {asyncio.current_task()}
 
 
-async def test_what_belongs_to_no_call_is_news_for_the_client():
+@pytest.mark.parametrize("listens", [False, True])
+async def test_what_comes_with_an_answer_is_heard_once(listens):
     news, heard = [], []
 
     def script(request, stream):
@@ -293,9 +294,10 @@ async def test_what_belongs_to_no_call_is_news_for_the_client():
         )
 
     async with linked(script, on_notice=lambda method, params: news.append((method, params))) as (link, _peer):
-        await call(link, told=lambda method, frame: heard.append(method))
-    assert news == [("notifications/message", {"level": "info", "data": 1})]
-    assert heard == ["notifications/message", "notifications/tools/list_changed", "notifications/progress"]
+        await call(link, told=(lambda method, frame: heard.append(method)) if listens else None)
+    mine = ["notifications/message", "notifications/tools/list_changed", "notifications/progress"]
+    assert heard == (mine if listens else [])
+    assert news == ([] if listens else [("notifications/message", {"level": "info", "data": 1})])
 
 
 async def test_progress_of_another_token_is_ignored():
@@ -767,3 +769,23 @@ def test_a_link_whose_loop_is_gone_can_be_given_up():
         assert isinstance(link.end, ConnectionClosed)
         del link, held
         gc.collect()
+
+
+async def test_redirects_lead_on_from_where_they_led():
+    def script(request, stream):
+        further = {"/mcp": "v2/mcp", "/v2/mcp": "other"}.get(request.path)
+        return http(307, b"", f"Location: {further}") if further else result(request, {"at": request.path})
+
+    async with linked(script) as (link, _peer):
+        assert (await call(link))["at"] == "/v2/other"
+
+
+async def test_a_head_that_breaks_off_is_not_shown():
+    def script(request, stream):
+        stream.writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: secret=1\r\n")
+        stream.close()
+
+    async with linked(script) as (link, _peer):
+        with pytest.raises(ConnectionLost) as caught:
+            await call(link)
+    assert "secret" not in str(caught.value) and "closed it before it answered" in str(caught.value)

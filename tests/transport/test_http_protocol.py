@@ -11,6 +11,7 @@ from interlock import Context, Server
 from interlock.transport import http_protocol
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
+from support.virtual_time import virtual_time
 
 HI = call_tool("hi")
 LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
@@ -145,21 +146,21 @@ async def drip(raw, data):
 
 
 async def test_empty_lines_do_not_keep_a_connection(monkeypatch):
-    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(HI))
         assert (await raw.response()).status == 200
+        monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
         await drip(raw, b"\r\n")
 
 
 @pytest.mark.parametrize("kind", ["length", "chunks"])
 async def test_the_rest_of_a_refused_body_does_not_keep_a_connection(monkeypatch, kind):
-    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
     changes = {"length": {"content-length": "4000000"}, "chunks": {"content-length": None}}[kind]
     changes |= {"transfer-encoding": "chunked"} if kind == "chunks" else {}
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(b"", {"host": "evil.example", **changes}))
         assert (await raw.response()).status == 403
+        monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
         await drip(raw, b"x" if kind == "length" else b"1\r\nx\r\n")
 
 
@@ -169,6 +170,22 @@ async def test_the_rest_of_a_refused_body_is_skipped():
         assert (await raw.response()).status == 403
         raw.write(b"x" * 500 + http(HI))
         assert (await raw.response()).status == 200
+
+
+@pytest.mark.parametrize("length", ["20000000", None])
+async def test_who_writes_too_much_still_reads_why_not(length):
+    """A connection closed under a client that writes would be reset, and the answer lost with it."""
+    body = b" " * 20_000_000
+    async with served(House().app) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            head, rest = http(b"", {"content-length": length}), body
+            if length is None:
+                head = http(b"", {"content-length": None, "transfer-encoding": "chunked"})
+                rest = b"".join(b"%x\r\n%s\r\n" % (100_000, b" " * 100_000) for _ in range(200)) + b"0\r\n\r\n"
+            await asyncio.to_thread(client.sendall, head + rest)
+            assert (await asyncio.to_thread(client.recv, 1000)).startswith(b"HTTP/1.1 413")
+            client.sendall(http(HI))
+            assert (await asyncio.to_thread(client.recv, 1000)).startswith(b"HTTP/1.1 200")
 
 
 # --- offers of other protocols ---
@@ -224,18 +241,31 @@ async def test_a_connection_whose_peer_takes_nothing_is_cut(monkeypatch):
         assert house.running == 0
 
 
-async def test_a_peer_that_takes_a_little_at_a_time_is_waited_for(monkeypatch):
-    monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
-    house = House()
-    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
-    async with served(house.app) as port, connection(port) as raw:
-        raw.write(http(frame))
-        await raw.head()
-        for _ in range(8):
-            for _ in range(100):
-                await raw.event()
-            await asyncio.sleep(0.1)
-        assert house.running == 1
+class Buffer:
+    """A transport that holds what its peer did not take yet."""
+
+    def __init__(self, size):
+        self.size, self.aborted = size, False
+
+    def get_write_buffer_size(self):
+        return self.size
+
+    def abort(self):
+        self.aborted = True
+
+
+@virtual_time
+async def test_a_peer_that_takes_a_little_at_a_time_is_waited_for():
+    connection = http_protocol.Bounded.__new__(http_protocol.Bounded)
+    connection.loop, connection.transport = asyncio.get_running_loop(), Buffer(1000)
+    connection.watch_writing()
+    connection.watch_writing()
+    for _ in range(100):
+        await asyncio.sleep(59)
+        connection.transport.size -= 1
+    assert not connection.transport.aborted
+    await asyncio.sleep(121)
+    assert connection.transport.aborted
 
 
 # --- what is logged ---

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from interlock import Context, Server
-from interlock.transport import http_protocol
+from interlock.transport import http_protocol, runner
 from interlock.transport.http_server import Timing
 from interlock.transport.runner import bind, check_binding, is_loopback, run_http
 from interlock.wire.errors import LocalError
@@ -65,6 +65,17 @@ def test_an_open_address_needs_names(host):
 def test_an_open_address_is_refused_before_anything_listens():
     with pytest.raises(LocalError):
         run_http(Server("s").asgi(), host="0.0.0.0", port=0)
+
+
+@pytest.mark.parametrize(("host", "known"), [("", False), ("0.0.0.0", False), ("127.0.0.2", True), ("::", False)])
+def test_every_address_is_no_name(monkeypatch, host, known):
+    monkeypatch.setattr(runner, "bind", lambda *where: socket.socket())
+    monkeypatch.setattr(runner, "run_main", lambda main, loop: main.close())
+    app = Server("s").asgi(allowed_hosts=["mcp.example.com"])
+    run_http(app, host=host, port=0)
+    name = f"[{host}]" if ":" in host else host
+    assert app._guard.knows_host(name.encode()) is known
+    assert app._guard.knows_host(name.encode() + b":80") is known
 
 
 def test_a_port_that_is_taken_is_said():

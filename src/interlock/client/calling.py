@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from ..revisions.client_edge import meta_of
 from ..wire.exchange import Exchange, Params, Peer, Question, Result
 from ..wire.link import Patience
-from ..wire.meta import NO_META
+from ..wire.meta import NO_META, SUBSCRIPTION_ID
 from .answers import Answers
 
 __all__ = ["Calling", "OnProgress", "OnNotification"]
@@ -18,7 +19,7 @@ OnNotification = Callable[[str, Params], Awaitable[None] | None]
 
 
 class Calling(Exchange):
-    __slots__ = ("_answers", "_on_notification", "_on_progress")
+    __slots__ = ("_answers", "_on_notification", "_on_progress", "_otherwise")
 
     def __init__(
         self,
@@ -29,6 +30,7 @@ class Calling(Exchange):
         answers: Answers,
         on_progress: OnProgress | None = None,
         on_notification: OnNotification | None = None,
+        otherwise: Callable[[str, dict[str, Any]], None] | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -41,6 +43,7 @@ class Calling(Exchange):
         self._answers = answers
         self._on_progress = on_progress
         self._on_notification = on_notification
+        self._otherwise = otherwise
 
     async def notify(self, method: str, params: Params) -> None:
         given: Any = None
@@ -51,11 +54,18 @@ class Calling(Exchange):
                 given = self._on_progress(progress, total, message if isinstance(message, str) else None)
         elif self._on_notification is not None:
             given = self._on_notification(method, params)
+        elif self._otherwise is not None and _is_for_anybody(method, params):
+            self._otherwise(method, {**params})
         if inspect.isawaitable(given):
             await given
 
     async def ask(self, question: Question) -> Result:
         return await self._answers.answer(question)
+
+
+def _is_for_anybody(method: str, params: Params) -> bool:
+    """A log message, say: its caller hears it, and where he does not listen whoever listens for the whole client."""
+    return method != "notifications/progress" and SUBSCRIPTION_ID not in meta_of(cast("dict[str, Any]", params))
 
 
 def _is_number(value: Any) -> bool:

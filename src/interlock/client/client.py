@@ -344,7 +344,8 @@ class Client:
         if meta:
             sent["_meta"] = {**sent.get("_meta", {}), **meta}
         patience = self._patience if timeout is None else _patience(timeout)
-        exchange = Calling(method, sent, self._me, patience, self._answers, on_progress, on_notification)
+        listeners = (on_progress, on_notification, self._heard)
+        exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
         return await self._here(self._call(exchange))
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:

@@ -122,7 +122,8 @@ def _coded(coding: bytes | None) -> HttpRefusal | None:
 
 
 def too_large(limit: int) -> HttpRefusal:
-    return HttpRefusal.saying(413, f"The body is over the limit of {limit} bytes", ("connection", "close"))
+    """The connection stays: closed while the client still writes, it would be reset, and this answer lost."""
+    return HttpRefusal.saying(413, f"The body is over the limit of {limit} bytes")
 
 
 def _without_scheme(host: str) -> str:

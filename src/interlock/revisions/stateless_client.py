@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any, cast
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ..wire.errors import BadResult, RemoteError
 from ..wire.exchange import Exchange, Question, Result
 from ..wire.frames import encode
-from ..wire.link import Link
+from ..wire.link import Link, Patience
 from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from ..wire.methods import METHODS
 from ..wire.types.capabilities import ClientCapabilities
@@ -21,7 +22,7 @@ from .questions import needs_of
 from .revision import Revision
 from .sampling_rules import what_is_wrong_in
 
-__all__ = ["StatelessClient", "envelope"]
+__all__ = ["StatelessClient", "envelope", "rest_of"]
 
 _ROUNDS = 32  # of questions for one call; a server that asks on and on is given up
 _MAY_ASK = frozenset(name for name, row in METHODS.items() if row.may_ask)
@@ -44,6 +45,13 @@ def envelope(revision: Revision, me: Identity) -> dict[str, Any]:
     }
 
 
+def rest_of(patience: Patience, began: float) -> Patience:
+    """The total deadline stands for everything that one call leads to."""
+    if patience.total is None:
+        return patience
+    return Patience(idle=patience.idle, total=max(patience.total - (monotonic() - began), 0.001))
+
+
 class StatelessClient(ClientEdge):
     def __init__(self, link: Link, revision: Revision, me: Identity, discovered: Mapping[str, Any]) -> None:
         super().__init__(link, revision, discovered)
@@ -54,6 +62,7 @@ class StatelessClient(ClientEdge):
         self.check_offered(exchange.method)
         meta = {**self._envelope, **exchange.meta.trace(), **exchange.params.get("_meta", {})}
         inputs: dict[str, Any] = {}
+        given, began = exchange.patience or Patience(), monotonic()
         for _ in range(_ROUNDS):
             result = await self.carry(exchange, {**exchange.params, **inputs}, meta)
             kind = result.get("resultType", "complete")
@@ -63,6 +72,7 @@ class StatelessClient(ClientEdge):
                 # an unknown kind makes the whole response invalid (basic/index#result-type)
                 raise BadResult(f"{exchange.method}: a result of the unknown kind {kind!r:.60}")
             inputs = await self._inputs(exchange, result)
+            exchange.patience = rest_of(given, began)
         raise RemoteError(f"{exchange.method}: the server asked for more than {_ROUNDS} rounds")
 
     async def _inputs(self, exchange: Exchange, result: Result) -> dict[str, Any]:

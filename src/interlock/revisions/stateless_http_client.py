@@ -18,7 +18,7 @@ from .asking import result_of
 from .identity import Identity
 from .param_headers import ParamHeader, headers_of, read_param_headers
 from .revision import Revision
-from .stateless_client import StatelessClient
+from .stateless_client import StatelessClient, rest_of
 
 __all__ = ["StatelessHttpClient"]
 
@@ -61,10 +61,10 @@ class StatelessHttpClient(StatelessClient):
         try:
             return await super().carry(exchange, params, meta)
         except HeaderMismatch:
-            exchange.patience = _rest_of(given, began)
+            exchange.patience = rest_of(given, began)
             if exchange.method != "tools/call" or not await self._learned(exchange, params, meta):
                 raise
-        exchange.patience = _rest_of(given, began)
+        exchange.patience = rest_of(given, began)
         return await super().carry(exchange, params, meta)  # once, with the headers of the new list (XHDR-025)
 
     def _usable(self, result: Result) -> Result:
@@ -116,13 +116,6 @@ class StatelessHttpClient(StatelessClient):
             if not isinstance(further, str) or _names(result, name):
                 return
             cursor = {"cursor": further}
-
-
-def _rest_of(patience: Patience, began: float) -> Patience:
-    """The total deadline stands for everything that one call leads to."""
-    if patience.total is None:
-        return patience
-    return Patience(idle=patience.idle, total=max(patience.total - (monotonic() - began), 0.001))
 
 
 def _names(result: Result, name: Any) -> bool:

@@ -385,17 +385,26 @@ class Server:
         *,
         limits: Limits = DEFAULT_LIMITS,
         keepalive: Keepalive | None = None,
-        host: str = "127.0.0.1",
-        port: int = 8000,
+        host: str | None = None,
+        port: int | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
-        """Serve over stdio until the client goes, or over HTTP, until the process is told to stop."""
+        """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
+        otherwise), until the process is told to stop."""
+        where: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
         if carrier == "http":
             from ..transport.runner import run_http
 
-            run_http(self.asgi(limits=limits, **options), host=host, port=port)
-        elif carrier == "stdio" and not options:
+            if keepalive is not None:
+                raise LocalError(
+                    "keepalive: over HTTP no connection is pinged, leave it out; timing=Timing(quiet=...) says how "
+                    "often a quiet stream gives a sign of life"
+                )
+            run_http(self.asgi(limits=limits, **options), **where)
+        elif carrier == "stdio" and not where and not options:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
         else:
-            what = ", ".join(options) or repr(carrier)
-            raise LocalError(f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http'")
+            what = ", ".join((*where, *options)) or repr(carrier)
+            raise LocalError(
+                f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http': run('http', ...)"
+            )

@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 
+from ..wire.display import display
 from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError, LocalError, RemoteError
 from ..wire.frames import Frame
-from ..wire.limits import DEFAULT_LIMITS
+from ..wire.limits import DEFAULT_LIMITS, MIB
 from ..wire.link import Patience, Told
 
 __all__ = ["Call", "Calls", "progress_of"]
 
 log = logging.getLogger("interlock.wire")
 _MOST_HEARD = 65_536  # notifications of any kind that may wait; beyond it the call fails
+_MOST_HEARD_BYTES = 64 * MIB  # of their params; beyond it the call fails, too
+_FAILURES_LOGGED = 10  # of one call's listener: the peer decides how often it is called
 _HELD = 64  # progress notifications that may wait for a slow listener; beyond it the oldest are dropped
 
 
@@ -46,6 +50,8 @@ class Call:
     """One request of ours on its way: woken by its answer, by progress, or by the end."""
 
     __slots__ = (
+        "_failures",
+        "_held",
         "_interrupted",
         "_listening",
         "_wake",
@@ -78,6 +84,7 @@ class Call:
         self._wake: asyncio.Future[None] | None = None
         self._listening: asyncio.Task[Any] | None = None
         self._interrupted = False
+        self._held = self._failures = 0
         self.progress = float("-inf")
 
     def with_token(self, params: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,8 +107,10 @@ class Call:
             if len(self.heard) >= _HELD and frame.method == "notifications/progress":
                 self._drop_oldest_progress()
             self.heard.append(frame)
-            if len(self.heard) > _MOST_HEARD:
-                self.settle(RemoteError(f"{self.method}: more than {_MOST_HEARD} notifications nobody took yet"))
+            self._held += _size(frame)
+            if len(self.heard) > _MOST_HEARD or self._held > _MOST_HEARD_BYTES:
+                told = f"{_MOST_HEARD} notifications, or {_MOST_HEARD_BYTES} bytes of them,"
+                self.settle(RemoteError(f"{self.method}: more than {told} nobody took yet"))
             self.wake()
 
     def _drop_oldest_progress(self) -> None:
@@ -109,6 +118,7 @@ class Call:
         for frame in self.heard:
             if frame.method == "notifications/progress":
                 self.heard.remove(frame)
+                self._held -= _size(frame)
                 return
 
     def settle(self, outcome: Frame | InterlockError) -> None:
@@ -128,13 +138,17 @@ class Call:
             self._wake.set_result(None)
 
     async def answer(self) -> Frame:
-        """Wait; what is told meanwhile is handled in the caller's own task, in order."""
+        """Wait; what is told meanwhile is handled in the caller's own task, in order, unless the call has failed: a
+        deadline is not kept waiting by a listener that takes its time with each of many notifications."""
         while True:
-            while self.heard:
-                await self._handle(self.heard.popleft())
+            while self.heard and not isinstance(self.outcome, InterlockError):
+                frame = self.heard.popleft()
+                self._held -= _size(frame)
+                await self._handle(frame)
+            if isinstance(self.outcome, InterlockError):
+                self.heard = None
+                raise self.outcome
             if self.outcome is not None:
-                if isinstance(self.outcome, InterlockError):
-                    raise self.outcome
                 return self.outcome
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
@@ -152,9 +166,15 @@ class Call:
             if not self._interrupted or (task is not None and task.uncancel() > 0):
                 raise
         except Exception:
-            log.exception("! a listener failed on %r; the call goes on", frame.method)
+            self._failures += 1
+            if self._failures <= _FAILURES_LOGGED:
+                log.exception("! a listener failed on %r; the call goes on", display(cast(str, frame.method), 200))
         finally:
             self._listening = None
+
+
+def _size(frame: Frame) -> int:
+    return len(cast(bytes, frame.params)) if frame.params is not UNSET else 0
 
 
 def _current_task() -> asyncio.Task[Any] | None:

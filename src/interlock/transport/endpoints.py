@@ -34,10 +34,10 @@ class Endpoint(msgspec.Struct, frozen=True):
         """Headers and queries hold secrets; what is printed into a log must not."""
         return f"Endpoint({self.origin!r})"
 
-    def redirected(self, location: str) -> str | None:
-        """The URL a redirect names when it stays within the origin, else None."""
+    def redirected(self, location: str, at: str | None = None) -> str | None:
+        """The URL that a redirect from `at` (our own, if not said) names when it stays within the origin, else None."""
         try:
-            url = urljoin(self.url, location)
+            url = urljoin(at or self.url, location)
             return url if origin_of(_parsed(url)) == self.origin else None
         except (LocalError, ValueError):
             return None

@@ -190,7 +190,7 @@ class HttpLink:
         raise _lost(f"{call.method}: the server ended the stream without an answer: call again if that is safe", True)
 
     def _notified(self, call: Call, frame: Frame) -> None:
-        """What comes on the stream of a call belongs to it; what is not marked so is news for the whole client too."""
+        """What comes on the stream of a call is for its caller; where none listens it is news for the whole client."""
         if frame.method == "notifications/progress":
             if progress_of(frame) == call.id:
                 self._calls.progressed(call.id, frame)
@@ -202,7 +202,7 @@ class HttpLink:
                 self._calls.told(call.id, frame)
             return
         call.hear(frame)
-        if self._on_notice is not None:
+        if call.told is None and self._on_notice is not None:
             self._on_notice(cast(str, frame.method), params)
 
     def _settle(self, call: Call, outcome: Frame | InterlockError) -> None:
@@ -218,7 +218,7 @@ class HttpLink:
         for hop in range(_REDIRECTS + 1):
             async with await self._post(url, body, headers, hop > 0) as response:
                 reply = _reply_of(response)
-                further = self._endpoint.redirected(reply.location or "") if is_redirect(reply) else None
+                further = self._endpoint.redirected(reply.location or "", url) if is_redirect(reply) else None
                 if further is None or hop == _REDIRECTS:
                     yield reply, response
                     return
@@ -282,6 +282,8 @@ class HttpLink:
             return RemoteError(f"{method}: {where} does not speak proper HTTP: {told}")
         if self._end is not None:
             return self._end.for_call(method, True if begun else None)
+        if isinstance(error, aiohttp.ServerDisconnectedError):
+            told = "the server closed it before it answered"  # its own text would show the headers that came
         return _lost(f"{method}: the connection to {where} broke: {told}", True if begun else None)
 
     # --- the end ----------------------------------------------------------------------------------

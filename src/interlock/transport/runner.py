@@ -24,13 +24,15 @@ _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
 _AFTER_DRAIN = 1  # and the connections, once no request is left
 _IDLE = 60  # seconds that a connection may be kept open without a request
 _CONNECTIONS = 4096  # open at once; requests on further ones are 503
+_EVERY_ADDRESS = ("", "0.0.0.0", "::")  # no name that anybody calls a server by
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
 
 def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: float = _DRAIN) -> None:
     """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
     check_binding(host, app.allowed_hosts)
-    app.allow_host(host)
+    if host not in _EVERY_ADDRESS:
+        app.allow_host(host)
     listener = bind(host, port)
     try:
         run_main(serve_http(app, listener, drain=drain), _loop_factory())
