@@ -121,7 +121,7 @@ class _Run:
         if key in self._given:
             return check_answer(question, self._given[key])
         waiting = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
-        self.questions.add(key, digest, question)
+        self.questions.add(key, digest, question, alone=asyncio.current_task() is self.task)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:

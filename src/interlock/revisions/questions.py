@@ -73,9 +73,11 @@ def check_words(revision: Revision, question: Question) -> None:
 
 def _wrong_in_form(revision: Revision, params: Mapping[str, Any]) -> str | None:
     """Choices of several came with 2025-11-25 (client/elicitation#requested-schema)."""
+    if revision.rich_questions:
+        return None
     schema: Any = params.get("requestedSchema")
     fields: Any = schema.get("properties") if isinstance(schema, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if revision.rich_questions or not isinstance(fields, Mapping):
+    if not isinstance(fields, Mapping):
         return None
     return "forms with a choice of several" if any(_is_list(field) for field in _values(fields)) else None
 
@@ -90,9 +92,11 @@ def _is_list(field: Any) -> bool:
 
 def _wrong_in_messages(revision: Revision, params: Mapping[str, Any]) -> str | None:
     """One block of text, an image or, since 2025-03-26, audio; several, and those of tools, since 2025-11-25."""
+    if not params.get("messages"):
+        return None
     known = revision.blocks & {"text", "image", "audio"}
     known |= {"tool_use", "tool_result"} if revision.rich_questions else set[str]()
-    for message in cast("list[Any]", params.get("messages") or []):
+    for message in cast("list[Any]", params["messages"]):
         content: Any = cast("dict[str, Any]", message).get("content")
         if isinstance(content, list) and not revision.rich_questions:
             return "sampling messages of several blocks"

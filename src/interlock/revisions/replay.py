@@ -98,7 +98,7 @@ class Replay:
             self._answers[key] = answer
             return members
         self._answers.pop(key, None)  # it was given to another question
-        self._questions.add(key, digest, question)
+        self._questions.add(key, digest, question, alone=asyncio.current_task() is self._task)
         waiting: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:

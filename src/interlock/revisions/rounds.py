@@ -211,10 +211,11 @@ class Questions:
         count = self._repeats[key] = self._repeats.get(key, 0) + 1
         return key if count == 1 else f"{key}-{count}"
 
-    def add(self, key: str, digest: str, question: Question) -> None:
+    def add(self, key: str, digest: str, question: Question, *, alone: bool = False) -> None:
+        """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
         self._waiters[key] = self._waiters.get(key, 0) + 1
-        self.look_again()
+        self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
 
     def withdraw(self, key: str) -> None:
         """One part of the run that asked was cancelled by another; when nobody waits any more it is not asked."""
@@ -224,14 +225,17 @@ class Questions:
         if not self.open:
             self.stop()
 
-    def look_again(self) -> None:
-        """A few turns of the loop after the last question, or the grace, the round is over."""
+    def look_again(self, turns: int = _TURNS) -> None:
+        """A few turns of the loop after the last question, or the grace, the round is over.
+
+        Tasks that the run made before get their first turn in any case.
+        """
         self.stop()
         loop = asyncio.get_running_loop()
         if self._grace > 0:
             self._check = loop.call_later(self._grace, self._quiet)
         else:
-            self._check = loop.call_soon(self._turn, _TURNS)
+            self._check = loop.call_soon(self._turn, turns)
 
     def _turn(self, left: int) -> None:
         if left:
