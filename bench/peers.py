@@ -192,8 +192,15 @@ def _null() -> Contestant:
 def _empty_asgi() -> Contestant:
     """Over HTTP only, so it has no command and no era of its own over stdio."""
     command = (sys.executable, str(SERVERS / "empty_asgi.py"))
-    title = "empty ASGI application on Interlock's runner"
+    title = "empty ASGI application on uvicorn, httptools, uvloop"
     return Contestant("empty-asgi", "null", title, (), (), "-", http_command=command)
+
+
+def _empty_own() -> Contestant:
+    """The same where our protocol writes its answers: what HTTP alone costs there."""
+    command = (sys.executable, str(SERVERS / "empty_asgi.py"), "--own")
+    title = "empty ASGI application on Interlock's runner"
+    return Contestant("empty-own", "null", title, (), (), "-", http_command=command)
 
 
 _FACTORIES: dict[str, tuple[str, Callable[[], Contestant]]] = {
@@ -222,6 +229,7 @@ _FACTORIES: dict[str, tuple[str, Callable[[], Contestant]]] = {
     "ts2": ("ts", lambda: _typescript("ts2", "TypeScript SDK 2.x", "@modelcontextprotocol/server", BOTH)),
     "null": ("null", _null),
     "empty-asgi": ("null", _empty_asgi),
+    "empty-own": ("null", _empty_own),
 }
 
 GROUPS = tuple(dict.fromkeys(group for group, _ in _FACTORIES.values()))

@@ -109,7 +109,7 @@ def _result_row(samples: Samples, measure: Measure, key: Key) -> tuple[str, ...]
         )
     advantage = samples.advantage(Key(measure.name, "interlock", key.era), key, measure.higher_is_better)
     # The null servers are no peers, and Interlock's plain launch is what the others are compared with.
-    comparable = advantage is not None and key.contestant not in ("interlock", "null", "empty-asgi")
+    comparable = advantage is not None and key.contestant not in ("interlock", "null", "empty-asgi", "empty-own")
     return (
         measure.name,
         key.contestant,
@@ -182,9 +182,10 @@ def document(run: Run) -> str:
         "shows what the driver itself can count.",
         "",
         f"Over HTTP the driver keeps {CONNECTIONS} connections open, with one prepared POST under way on each; the",
-        "empty application on the same runner shows what HTTP alone costs. Peers run over HTTP as their own",
-        "`run` does it, stateless and with JSON answers, without a log line per request. `asking` compares the",
-        "median of a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
+        "empty application, on uvicorn as it comes and on our runner, shows what HTTP alone costs. Peers run over",
+        "HTTP as their own `run` does it, stateless and with JSON answers, without a log line per request. `asking`",
+        "compares the median of a call with two questions, all three rounds of it, with that of a plain call, turn",
+        "by turn.",
         "",
     ]
     return "\n".join([*head, *tables(run)]) + "\n"

@@ -268,6 +268,36 @@ async def test_a_peer_that_takes_a_little_at_a_time_is_waited_for():
     assert connection.transport.aborted
 
 
+# --- what is not used ---
+
+
+async def test_a_connection_is_closed_once_it_was_quiet_for_long_enough(monkeypatch):
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 0.2)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI))
+        assert (await raw.response()).status == 200
+        assert await raw.ended() == b""
+
+
+async def test_a_call_that_takes_longer_than_that_is_answered(monkeypatch):
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 2)
+    house, released = House(), asyncio.Event()
+
+    @house.server.tool
+    async def long() -> str:
+        await released.wait()
+        return "there"
+
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(HI))
+        assert (await raw.response()).status == 200
+        raw.write(http(call_tool("long")))
+        await asyncio.sleep(2.5)  # by now it has looked
+        released.set()
+        assert (await raw.response()).status == 200
+        assert await raw.ended() == b""
+
+
 # --- what is logged ---
 
 

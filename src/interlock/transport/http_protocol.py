@@ -52,6 +52,8 @@ class Bounded(HttpToolsProtocol):
     head: int | None = None  # bytes of a request's head that is not complete yet
     chunk: int | None = None  # bytes since a chunk of the body began; after the last one come its trailers
     late: asyncio.TimerHandle | None = None
+    idle: asyncio.TimerHandle | None = None
+    quiet_since = 0.0  # the loop's time of the last answer
     stuck: asyncio.TimerHandle | None = None
     offered: RequestResponseCycle | None = None  # the cycle before a request that offers to speak something else
 
@@ -68,6 +70,8 @@ class Bounded(HttpToolsProtocol):
         """uvicorn tells only the newest request: the ones before it would run on for nobody."""
         super().connection_lost(exc)
         self.in_time()
+        if self.idle is not None:
+            self.idle.cancel()
         self.taken()
         for cycle in self.earlier:
             if not cycle.response_complete:
@@ -78,7 +82,6 @@ class Bounded(HttpToolsProtocol):
     # --- what comes -------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
         try:
             self.read(data)
         except HttpParserError:
@@ -214,9 +217,28 @@ class Bounded(HttpToolsProtocol):
             self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
         self.transport.close()
 
-    def timeout_keep_alive_handler(self) -> None:
-        super().timeout_keep_alive_handler()
-        self.watch_writing()  # closing waits until everything is written
+    def on_response_complete(self) -> None:
+        """uvicorn sets and cancels a timer around every request; here one looks now and then how long it is quiet."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self.quiet_since = self.loop.time()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self.idle is None:
+            self.idle = self.loop.call_later(self.timeout_keep_alive, self.check_idle)
+
+    def check_idle(self) -> None:
+        self.idle = None
+        if self.transport.is_closing() or not self.cycle.response_complete:
+            return  # it looks again behind the answer that is under way
+        left = self.quiet_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self.idle = self.loop.call_later(left, self.check_idle)
+        else:
+            self.transport.close()
+            self.watch_writing()  # closing waits until everything is written
 
     def pause_writing(self) -> None:
         super().pause_writing()
