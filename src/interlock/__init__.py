@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .client.client import Client as Client
     from .server.context import Context as Context
     from .server.server import Server as Server
+    from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import InterlockError as InterlockError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
+    from .wire.exchange import Principal as Principal
     from .wire.link import Patience as Patience
     from .wire.types.content import AudioContent as AudioContent
     from .wire.types.content import EmbeddedResource as EmbeddedResource
@@ -42,8 +44,10 @@ _WHERE = {
     "Exchange": "wire.exchange",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
+    "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
@@ -64,8 +68,10 @@ __all__ = [
     "Exchange",
     "ImageContent",
     "InterlockError",
+    "Item",
     "Keepalive",
     "Patience",
+    "Principal",
     "PromptMessage",
     "Refused",
     "ResourceContents",

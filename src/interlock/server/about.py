@@ -48,11 +48,20 @@ class About:
         self.identity = {SERVER_INFO: Raw(encode(info))} if identify else {}
         """What `_meta` of every result says about who answered."""
 
-    def introduction(self, capabilities: ServerCapabilities) -> Result:
+    def introduction(self, capabilities: ServerCapabilities, *, private: bool = False) -> Result:
         """The answer to `server/discover`."""
-        found: Result = {"supportedVersions": names_of(self.rows), "capabilities": capabilities, **self.hints}
+        found: Result = {
+            "supportedVersions": names_of(self.rows),
+            "capabilities": capabilities,
+            **self._hints(private),
+        }
         return found | ({"instructions": self.instructions} if self.instructions else {})
 
-    def page_members(self) -> dict[str, Any]:
+    def page_members(self, *, private: bool = False) -> dict[str, Any]:
         """What every page of every list carries."""
-        return {**self.hints, "_meta": dict(self.identity)} if self.identity else self.hints
+        hints = self._hints(private)
+        return {**hints, "_meta": dict(self.identity)} if self.identity else hints
+
+    def _hints(self, private: bool) -> dict[str, Any]:
+        """What is not the same for everybody is in no shared cache, whatever the author said before."""
+        return {**self.hints, "cacheScope": "private"} if private else self.hints

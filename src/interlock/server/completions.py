@@ -26,13 +26,18 @@ NamesOf = Callable[[str | None, str | None], tuple[str, ...] | None]
 class Completions:
     """Who completes what, by prompt or template and argument."""
 
-    def __init__(self, threads: Threads, names_of: NamesOf) -> None:
-        self._threads, self._names_of = threads, names_of
+    def __init__(self, threads: Threads, names_of: NamesOf, elsewhere: Callable[[], bool] = lambda: False) -> None:
+        self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
         self._found: dict[tuple[str | None, str | None, str], tuple[Signature, Caller]] = {}
 
     @property
     def offered(self) -> bool:
-        return bool(self._found)
+        return bool(self._found) or self._elsewhere()
+
+    def forget(self, prompt: str | None, template: str | None) -> None:
+        """It was removed: what is added under its name again starts without suggestions."""
+        for place in [place for place in self._found if place[:2] == (prompt, template)]:
+            self._found.pop(place, None)
 
     def register(self, prompt: str | None, template: str | None, argument: str) -> Callable[[F], F]:
         """The decorator for one argument of something that is there already."""
@@ -51,23 +56,26 @@ class Completions:
         self._found[place] = (signature, caller_of(function, signature, self._threads))
         return function
 
-    async def complete(self, exchange: Exchange) -> Result:
-        """The answer to `completion/complete`: no suggestions where nobody completes a known argument."""
+    async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:
+        """The answer to `completion/complete`: no suggestions where nobody completes a known argument.
+
+        What is `hidden` from whoever asks is not there, in the same words.
+        """
         if not self.offered:
             raise MethodNotFound("This server does not offer completions")
         params: CompleteParams = exchange.params
-        place = self._place(params)
+        place = self._place(params, hidden)
         if place not in self._found:
             return _completion([])
         signature, call = self._found[place]
         given = (params.argument.value, _resolved(params))
         return _completion(await call(dict(zip(signature.names, given, strict=False)), exchange))
 
-    def _place(self, params: CompleteParams) -> tuple[str | None, str | None, str]:
+    def _place(self, params: CompleteParams, hidden: bool) -> tuple[str | None, str | None, str]:
         """What is asked about, if this server has it."""
         ref, argument = params.ref, params.argument.name
         prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
-        names = self._names_of(prompt, template)
+        names = None if hidden else self._names_of(prompt, template)
         if names is None:
             raise InvalidParams("Unknown resource template" if prompt is None else f"Unknown prompt: {prompt[:200]!r}")
         if argument not in names:
