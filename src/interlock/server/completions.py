@@ -28,11 +28,13 @@ class Completions:
 
     def __init__(self, threads: Threads, names_of: NamesOf, elsewhere: Callable[[], bool] = lambda: False) -> None:
         self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
+        self._was_offered = False
         self._found: dict[tuple[str | None, str | None, str], tuple[Signature, Caller]] = {}
 
     @property
     def offered(self) -> bool:
-        return bool(self._found) or self._elsewhere()
+        """From the first one on, also when all are gone: a declared capability is kept (CAP-02)."""
+        return self._was_offered or self._elsewhere()
 
     def forget(self, prompt: str | None, template: str | None) -> None:
         """It was removed: what is added under its name again starts without suggestions."""
@@ -53,6 +55,7 @@ class Completions:
         signature = read_signature(function, Context)
         if not 1 <= len(signature.names) <= 2:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
+        self._was_offered = True
         self._found[place] = (signature, caller_of(function, signature, self._threads))
         return function
 
@@ -64,10 +67,10 @@ class Completions:
         if not self.offered:
             raise MethodNotFound("This server does not offer completions")
         params: CompleteParams = exchange.params
-        place = self._place(params, hidden)
-        if place not in self._found:
+        found = self._found.get(self._place(params, hidden))
+        if found is None:
             return _completion([])
-        signature, call = self._found[place]
+        signature, call = found
         given = (params.argument.value, _resolved(params))
         return _completion(await call(dict(zip(signature.names, given, strict=False)), exchange))
 
