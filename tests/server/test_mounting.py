@@ -5,6 +5,7 @@ import threading
 import msgspec
 import pytest
 
+from interlock.client.client import Client
 from interlock.server.context import Context
 from interlock.server.mounting import Mount
 from interlock.server.offers import Offers
@@ -142,7 +143,8 @@ async def test_the_names_of_the_inner_server_are_unknown_outside():
 
 
 async def test_the_outer_server_answers_in_its_own_name():
-    found = await ask(house(), "tools/call", name="lib_find", arguments={"title": "x"})
+    async with Client(house()) as client:
+        found = await client.request("tools/call", {"name": "lib_find", "arguments": {"title": "x"}})
     assert found["_meta"] == {SERVER_INFO: {"name": "house", "version": "0"}}
 
 

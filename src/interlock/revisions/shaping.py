@@ -48,6 +48,7 @@ PARTS: dict[str, dict[str, str]] = {
 }
 _EVERY_BLOCK = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
+_PERHAPS_UNKNOWN = frozenset({*_NEWEST_MEMBERS, "_meta"})
 
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
@@ -72,7 +73,7 @@ def _shaper(revision: Revision, method: str) -> Walk:
             result = step(result)
         return result
 
-    return shape
+    return steps[0] if len(steps) == 1 else shape
 
 
 def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
@@ -124,6 +125,8 @@ def _has_object_output(tool: Any) -> bool:
 
 
 def _without_newest_members(result: Result) -> Result:
+    if _PERHAPS_UNKNOWN.isdisjoint(result):
+        return result
     kept = result.copy()
     for member in _NEWEST_MEMBERS:
         kept.pop(member, None)

@@ -56,10 +56,10 @@ class Answers:
         limited = self._offers.limited
         page = catalogue.page(
             exchange.params.cursor,
-            self._about.page_members(private=limited),
+            self._about.hints_for(limited),
             self._shown_to(exchange.peer.principal) if limited else None,
         )
-        return page if self.lends_pages else {**page, "_meta": dict(self._about.identity)}
+        return page if self.lends_pages else dict(page)
 
     def _shown_to(self, principal: Principal) -> Callable[[Any], bool]:
         return lambda item: not self._offers.hides(item, principal)

@@ -14,7 +14,6 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Handler, Result
-from ..wire.meta import SERVER_INFO
 from ..wire.types.completion import PromptRef
 from ..wire.types.resources import ResourceTemplate
 from .offers import Offers
@@ -52,13 +51,9 @@ class Mount:
             return (_Template if isinstance(item.noun, ResourceTemplate) else _Resource)(self, item, item.noun)
         return _Method(self, item, None)
 
-    async def pass_on(self, exchange: Exchange) -> Result:
-        """The inner server's answer, said in the name of the outer one."""
-        result = await self._server(exchange)
-        meta = result.get("_meta")
-        if meta and SERVER_INFO in meta:
-            result["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO}
-        return result
+    def pass_on(self, exchange: Exchange) -> Awaitable[Result]:
+        """The inner server's answer."""
+        return self._server(exchange)
 
 
 class Mounted:

@@ -15,6 +15,7 @@ from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
+from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
@@ -22,7 +23,7 @@ from ..transport.stdio_server import run_stdio
 from ..wire.errors import LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Principal, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.meta import SERVER_INFO, check_author_keys
+from ..wire.meta import check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
@@ -93,7 +94,8 @@ class Server:
             cache_scope=cache_scope,
             identify=identify,
         )
-        self._identity = self._about.identity
+        self.stamp = Stamp(self._about.identity)
+        """What the edge of the stateless era puts on each result."""
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
@@ -118,7 +120,6 @@ class Server:
             clock=time.time,
             seconds=seconds,
             audience=self.info.name,
-            result_meta=self._identity,
             parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
             single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
         )
@@ -132,19 +133,12 @@ class Server:
     def __call__(self, exchange: Exchange) -> Awaitable[Result]:
         return self._handler(exchange)
 
-    async def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Result:
+    def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Awaitable[Result]:
         exchange.home = home or self._home
         handler = self._handlers.get(exchange.method) or self._methods.get(exchange.method)
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
-        result = await handler(exchange)
-        if self._identity:
-            meta = result.get("_meta")
-            if not meta:
-                result["_meta"] = self._identity.copy()
-            elif SERVER_INFO not in meta:
-                result["_meta"] = {**meta, **self._identity}
-        return result
+        return handler(exchange)
 
     async def _dispatch_alive(self, exchange: Exchange) -> Result:
         home = Home(self)

@@ -80,7 +80,7 @@ class HttpApp:
         self._handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
-        self._body_bytes = body_bytes
+        self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
@@ -236,7 +236,7 @@ class HttpApp:
                 await call.refuse(found)
                 return
             principal = found
-        body = await call.read(self._body_bytes)
+        body = await call.read(self.body_bytes)
         if body is None:
             return
         try:
@@ -260,12 +260,17 @@ class HttpApp:
     async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
         assert self._authenticate is not None
         try:
-            found = self._authenticate(headers.as_text())
-            return await call.check(found) if inspect.isawaitable(found) else found
-        except Exception:
-            reference = secrets.token_hex(4)
-            log.exception("! authenticate failed (reference %s)", reference)
-            return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))
+            found: Any = self._authenticate(headers.as_text())
+            return _verdict(await call.check(found) if inspect.isawaitable(found) else found)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _unchecked()  # the hook's own, nobody cancelled this request
+        except GeneratorExit:
+            raise  # thrown away with its loop
+        except BaseException:
+            return _unchecked()  # SystemExit too: one request fails, the server lives
 
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""
@@ -292,3 +297,19 @@ class HttpApp:
         await call.refuse(HttpRefusal(202))
         if work is not None:
             await work
+
+
+def _verdict(found: Any) -> Principal | HttpRefusal:
+    """Nobody is let in by a hook that forgot to return, and nothing is sent that would break the response."""
+    if isinstance(found, HttpRefusal):
+        found.check()
+    elif not isinstance(found, Principal):
+        raise LocalError(f"authenticate returned {type(found).__name__}: return a Principal or an HttpRefusal")
+    return found
+
+
+def _unchecked() -> HttpRefusal:
+    """The client gets a reference, the log gets the reason."""
+    reference = secrets.token_hex(4)
+    log.exception("! authenticate failed (reference %s)", reference)
+    return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))

@@ -48,7 +48,7 @@ class Lasting(dict[str, Any]):
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         super().__init__(members)
-        self.forms: dict[str, Raw] = {}
+        self.forms: dict[Any, Raw] = {}
 
 
 class Principal(msgspec.Struct, frozen=True):
