@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -15,6 +16,7 @@ __all__ = ["Catalogue", "cache_hints"]
 
 T = TypeVar("T")
 _LONGEST = 366 * 24 * 3600.0
+_MOST_PAGES = 1024  # kept at once; further ones are made for each request
 
 
 def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
@@ -30,6 +32,8 @@ class Catalogue(Generic[T]):
     """Items by name in the order they were added. A page lasts until the next change."""
 
     def __init__(self, member: str, page_size: int | None) -> None:
+        if page_size is not None and page_size < 1:
+            raise LocalError(f"page_size is {page_size!r}: a page holds at least one, and everything with None")
         self._member = member
         self._page_size = page_size
         self._items: dict[str, tuple[int, T, Any]] = {}
@@ -64,30 +68,35 @@ class Catalogue(Generic[T]):
         key = "" if cursor is UNSET else "." + cursor
         page = self._pages.get(key)
         if page is None:
-            page = self._make(-1 if cursor is UNSET else _position(cursor), hints)
-            if len(self._pages) < 1024:
+            page = self._make(-1 if cursor is UNSET else self._position(cursor), hints)
+            if len(self._pages) < _MOST_PAGES:
                 self._pages[key] = page
         return page
 
     def _make(self, after: int, hints: dict[str, Any]) -> Lasting:
-        rest = [(number, noun) for number, _, noun in self._items.values() if number > after]
-        size = self._page_size or len(rest)
-        members: dict[str, Any] = {self._member: [noun for _, noun in rest[:size]], **hints}
-        if len(rest) > size:
-            members["nextCursor"] = _cursor(rest[size - 1][0])
+        """What was added behind the item of that number: it may be gone, the numbers of the others never change."""
+        held = list(self._items.values())
+        start = bisect_right(held, after, key=_number)
+        end = len(held) if self._page_size is None else start + self._page_size
+        members: dict[str, Any] = {self._member: [noun for _, _, noun in held[start:end]], **hints}
+        if end < len(held):
+            members["nextCursor"] = self._cursor(held[end - 1][0])
         return Lasting(members)
 
+    def _cursor(self, position: int) -> str:
+        return base64.urlsafe_b64encode(f"{self._member}:{position}".encode()).decode()
 
-def _cursor(position: int) -> str:
-    return base64.urlsafe_b64encode(f"after:{position}".encode()).decode()
+    def _position(self, cursor: str) -> int:
+        """The position a cursor names; what this list cannot have made is -32602 (server/utilities/pagination)."""
+        try:
+            word, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+            position = int(number) if number.isascii() and number.isdigit() and len(number) < 16 else self._next
+            if word == self._member and position < self._next and self._cursor(position) == cursor:
+                return position
+        except (binascii.Error, ValueError):
+            pass
+        raise InvalidParams("Unknown cursor: start again without one")
 
 
-def _position(cursor: str) -> int:
-    """The position a cursor names; anything we did not make is -32602 (server/utilities/pagination)."""
-    try:
-        word, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
-        if word == "after" and number.isascii() and number.isdigit() and len(number) < 16:
-            return int(number)
-    except (binascii.Error, ValueError):
-        pass
-    raise InvalidParams("Unknown cursor: start again without one")
+def _number(item: tuple[int, Any, Any]) -> int:
+    return item[0]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
-from ..wire.errors import MethodNotFound, ResourceNotFound
+from ..wire.display import display
+from ..wire.errors import InternalError, MethodNotFound, Refused, ResourceNotFound, ToolError
 from ..wire.exchange import Exchange, Result
 from ..wire.types.content import ResourceContents
 from .pages import Catalogue
-from .resources import RegisteredResource
+from .resources import RegisteredResource, ResourceFacts
 from .templates import RegisteredTemplate
 from .threads import Threads
 
 __all__ = ["ResourceSet"]
+
+log = logging.getLogger("interlock.server")
 
 
 class ResourceSet:
@@ -28,7 +33,9 @@ class ResourceSet:
     def offered(self) -> bool:
         return self.fixed.offered or self.templates.offered
 
-    def make(self, uri: str, function: Callable[..., Any], **facts: Any) -> RegisteredResource | RegisteredTemplate:
+    def make(
+        self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]
+    ) -> RegisteredResource | RegisteredTemplate:
         kind = RegisteredTemplate if "{" in uri else RegisteredResource
         return kind(uri, function, threads=self._threads, **facts)
 
@@ -39,7 +46,15 @@ class ResourceSet:
         """The answer to `resources/read`."""
         if not self.offered:
             raise MethodNotFound("This server does not offer resources")
-        contents = await self._contents(exchange.params.uri, exchange)
+        uri: str = exchange.params.uri
+        try:
+            contents = await self._contents(uri, exchange)
+        except Refused:
+            raise
+        except ToolError as error:  # words of the author's for whoever asked, also that the user said no
+            raise InternalError(str(error)) from None
+        except (Exception, SystemExit, KeyboardInterrupt):
+            raise _broken(uri) from None
         return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
 
     async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
@@ -50,3 +65,10 @@ class ResourceSet:
             if (arguments := template.arguments(uri)) is not None:
                 return await template.read(uri, arguments, exchange)
         raise ResourceNotFound("Resource not found", {"uri": uri})
+
+
+def _broken(uri: str) -> InternalError:
+    """The peer gets a reference, the log gets the traceback under it."""
+    reference = secrets.token_hex(4)
+    log.exception("! resource %s failed (reference %s)", display(uri[:200]), reference)
+    return InternalError(f"The resource failed unexpectedly (reference {reference})", {"uri": uri})

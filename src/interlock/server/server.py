@@ -23,7 +23,7 @@ from ..transport.stdio_server import run_stdio
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from ..wire.frames import encode
-from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limits
+from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
@@ -36,6 +36,7 @@ from .declared import declared
 from .pages import Catalogue, cache_hints
 from .prompts import RegisteredPrompt
 from .resource_set import ResourceSet
+from .resources import ResourceFacts
 from .schema import read_signature
 from .threads import Threads
 from .tools import RegisteredTool
@@ -188,27 +189,18 @@ class Server:
 
         return register if function is None else register(function)
 
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Callable[[F], F]:
+    def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
 
         With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
-        check_author_keys(meta)
-        facts = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
+        check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
             resource = self._resources.make(uri, function, **facts)
             self._add(self._resources.catalogue_of(uri), "resources", uri, resource)
+            self._completions.take(resource.complete, template=uri)
             return function
 
         return register
@@ -223,14 +215,17 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         meta: Mapping[str, Any] | None = None,
+        complete: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:
-        """Offer a function of strings as a prompt."""
+        """Offer a function of strings as a prompt. `complete` says who suggests values for which argument."""
+        complete: Mapping[str, Any] = facts.pop("complete", None) or {}
 
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
             prompt = RegisteredPrompt(function, threads=self._threads, **facts)
             self._add(self._prompts, "prompts", prompt.noun.name, prompt)
+            self._completions.take(complete, prompt=prompt.noun.name)
             return function
 
         return register if function is None else register(function)
@@ -290,9 +285,11 @@ class Server:
     def remove_resource(self, uri: str) -> None:
         """Take back a resource, or a template by its text."""
         self._remove(self._resources.catalogue_of(uri), "resources", uri)
+        self._completions.forget(template=uri)
 
     def remove_prompt(self, name: str) -> None:
         self._remove(self._prompts, "prompts", name)
+        self._completions.forget(prompt=name)
 
     def _remove(self, catalogue: Catalogue[Any], kind: str, name: str) -> None:
         if not catalogue.remove(name):
@@ -360,10 +357,6 @@ class Server:
         return await prompt.get(exchange)
 
     async def _listen(self, exchange: Exchange) -> Result:
-        watched: set[str] = exchange.params.notifications.resource_subscriptions
-        if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
-            told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
-            raise InvalidParams(told)
         return await self._changes.listen(exchange, self.capabilities())
 
     # --- running ----------------------------------------------------------------------------------
