@@ -398,8 +398,8 @@ MEMBERS = {
     "Exchange": "ask begin_once end_once live meta method notify params patience peer raw release_stream silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
-    "Server": "asgi capabilities completion method notification param_headers prompt remove_prompt remove_resource "
-    "remove_tool resource resource_changed run stop_listening tool use",
+    "Server": "asgi capabilities completion instructions method notification param_headers prompt remove_prompt "
+    "remove_resource remove_tool resource resource_changed run stop_listening tool use",
 }
 PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "

@@ -9,35 +9,29 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
-from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..revisions.table import pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
-from ..wire.errors import InvalidParams, LocalError, MethodNotFound
+from ..wire.errors import LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
-from ..wire.frames import encode
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
+from ..wire.meta import SERVER_INFO, check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
-from .calling import caller_of
-from .changes import Changes
-from .completions import Completions
-from .context import Context
-from .declared import declared
-from .pages import Catalogue, cache_hints
+from .about import About
+from .answers import Answers
+from .offers import Offers
+from .own_methods import OwnMethod, check_method, check_notification
 from .prompts import RegisteredPrompt
-from .resource_set import ResourceSet
 from .resources import ResourceFacts
-from .schema import read_signature
 from .threads import Threads
 from .tools import RegisteredTool
 
@@ -82,39 +76,30 @@ class Server:
             icons=icons or UNSET,
             website_url=website_url or UNSET,
         )
-        self.instructions = instructions
         self.rows: dict[str, Revision] = pick(revisions)
         self.strict = strict
-        check_extension_ids(extensions or ())
-        self._experimental = {key: dict(value) for key, value in (experimental or {}).items()}
-        self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
-        self._hints = cache_hints(cache_seconds, cache_scope)
-        self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
+        self._about = About(
+            self.info,
+            self.rows,
+            instructions=instructions,
+            experimental=experimental,
+            extensions=extensions,
+            cache_seconds=cache_seconds,
+            cache_scope=cache_scope,
+            identify=identify,
+        )
+        self._identity = self._about.identity
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
-        self._changes = Changes()
-        self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
-        self._resources = ResourceSet(self._threads, page_size)
-        self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
-        self._completions = Completions(self._threads, self._names_of)
-        self._speaks = False  # does any handler take a Context, and so may log?
-        self._handlers = self._answers()
+        self._offers = Offers(self._threads, page_size)
+        self._answers = Answers(self._about, self._offers)
+        self._handlers = self._answers.table()
         self._handler: Handler = self._dispatch
-        self._filtered = False
 
-    def _answers(self) -> dict[str, Handler]:
-        return {
-            "tools/call": self._call_tool,
-            "server/discover": self._discover,
-            "tools/list": self._list_tools,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
-            "resources/read": self._resources.read,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
-            "completion/complete": self._completions.complete,
-            "subscriptions/listen": self._listen,
-        }
+    @property
+    def instructions(self) -> str | None:
+        """What clients may tell their model about this server."""
+        return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
         rules = AskingRules(
@@ -129,7 +114,7 @@ class Server:
         return Asker(rules)
 
     def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
-        return self._tools.get(params.name) if method == "tools/call" else None
+        return self._offers.tools.get(params.name) if method == "tools/call" else None
 
     # --- the join ---------------------------------------------------------------------------------
 
@@ -139,7 +124,7 @@ class Server:
     def use(self, filter: Filter) -> None:
         """Put a filter around everything this server answers; the last one added is the outermost."""
         self._handler = filter(self._handler)
-        self._filtered = True  # a filter may change results, so it gets its own of what is kept for all
+        self._answers.lends_pages = False  # a filter may change results
 
     async def _dispatch(self, exchange: Exchange) -> Result:
         handler = self._handlers.get(exchange.method)
@@ -184,7 +169,7 @@ class Server:
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
             tool = RegisteredTool(function, threads=self._threads, **facts)
-            self._add(self._tools, "tools", tool.name, tool)
+            self._offers.add("tools", tool.name, tool)
             return function
 
         return register if function is None else register(function)
@@ -198,9 +183,9 @@ class Server:
         check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
-            resource = self._resources.make(uri, function, **facts)
-            self._add(self._resources.catalogue_of(uri), "resources", uri, resource)
-            self._completions.take(resource.complete, template=uri)
+            resource = self._offers.resources.make(uri, function, **facts)
+            self._offers.add("resources", uri, resource)
+            self._offers.completions.take(resource.complete, template=uri)
             return function
 
         return register
@@ -224,8 +209,8 @@ class Server:
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
             prompt = RegisteredPrompt(function, threads=self._threads, **facts)
-            self._add(self._prompts, "prompts", prompt.noun.name, prompt)
-            self._completions.take(complete, prompt=prompt.noun.name)
+            self._offers.add("prompts", prompt.noun.name, prompt)
+            self._offers.completions.take(complete, prompt=prompt.noun.name)
             return function
 
         return register if function is None else register(function)
@@ -236,139 +221,55 @@ class Server:
         The function takes what was typed so far and, if it likes, a mapping of the arguments that are known already;
         it returns a list of strings, the best first. The first hundred go out.
         """
-        return self._completions.register(prompt, template, argument)
-
-    def _names_of(self, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
-        found = self._prompts.get(prompt) if prompt is not None else self._resources.templates.get(template or "")
-        return found.names if found is not None else None
+        return self._offers.completions.register(prompt, template, argument)
 
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
-        if name in OFFICIAL_METHODS or name.startswith("notifications/"):
-            raise LocalError(f"{name!r} belongs to MCP: choose a name of your own, like 'example/report'")
+        check_method(name)
         return self._own(name)
 
     def notification(self, name: str) -> Callable[[F], F]:
         """Hear a notification of your own, or `notifications/roots/list_changed`."""
-        if not name.startswith("notifications/"):
-            raise LocalError(f"{name!r}: names of notifications start with 'notifications/'")
+        check_notification(name)
         return self._own(name)
 
     def _own(self, name: str) -> Callable[[F], F]:
         def register(function: F) -> F:
-            signature = read_signature(function, Context)
-            self._speaks = self._speaks or signature.context is not None
-            call = caller_of(function, signature, self._threads)
-
-            async def handle(exchange: Exchange) -> Result:
-                try:
-                    arguments = msgspec.structs.asdict(signature.decoder.decode(exchange.raw or Raw(b"{}")))
-                except msgspec.ValidationError as error:
-                    raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
-                return dict(await call(arguments, exchange) or {})
-
-            self._handlers[name] = handle
+            handler = OwnMethod(function, self._threads)
+            self._offers.speaks = self._offers.speaks or handler.takes_context
+            self._handlers[name] = handler
             return function
 
         return register
 
-    def _add(self, catalogue: Catalogue[Any], kind: str, name: str, item: Any) -> None:
-        if name in catalogue:
-            raise LocalError(f"there is a {kind[:-1]} {name!r} already")
-        self._speaks = self._speaks or item.takes_context
-        catalogue.add(name, item, item.noun)
-        self._changes.list_changed(kind)
-
     def remove_tool(self, name: str) -> None:
-        self._remove(self._tools, "tools", name)
+        self._offers.remove("tools", name)
 
     def remove_resource(self, uri: str) -> None:
         """Take back a resource, or a template by its text."""
-        self._remove(self._resources.catalogue_of(uri), "resources", uri)
-        self._completions.forget(template=uri)
+        self._offers.remove("resources", uri)
 
     def remove_prompt(self, name: str) -> None:
-        self._remove(self._prompts, "prompts", name)
-        self._completions.forget(prompt=name)
-
-    def _remove(self, catalogue: Catalogue[Any], kind: str, name: str) -> None:
-        if not catalogue.remove(name):
-            raise LocalError(f"there is no {kind[:-1]} {name!r}")
-        self._changes.list_changed(kind)
+        self._offers.remove("prompts", name)
 
     def resource_changed(self, uri: str) -> None:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
-        self._changes.resource_updated(uri)
-
-    # --- the answers ------------------------------------------------------------------------------
+        self._offers.changes.resource_updated(uri)
 
     def capabilities(self) -> ServerCapabilities:
         """What this server can do, derived from what is registered."""
-        return declared(
-            {"experimental": self._experimental, "extensions": self._extensions},
-            tools=self._tools.offered,
-            resources=self._resources.offered,
-            prompts=self._prompts.offered,
-            completions=self._completions.offered,
-            logging=self._speaks,
-        )
-
-    async def _discover(self, exchange: Exchange) -> Result:
-        found: Result = {
-            "supportedVersions": names_of(self.rows),
-            "capabilities": self.capabilities(),
-            **self._hints,
-        }
-        return found | ({"instructions": self.instructions} if self.instructions else {})
-
-    def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
-        if not offered:
-            raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
-        hints = {**self._hints, "_meta": dict(self._identity)} if self._identity else self._hints
-        page = catalogue.page(exchange.params.cursor, hints)
-        return page if not self._filtered else {**page, "_meta": dict(self._identity)}
-
-    async def _list_tools(self, exchange: Exchange) -> Result:
-        return self._list(self._tools, self._tools.offered, exchange)
-
-    async def _list_resources(self, exchange: Exchange) -> Result:
-        return self._list(self._resources.fixed, self._resources.offered, exchange)
-
-    async def _list_templates(self, exchange: Exchange) -> Result:
-        return self._list(self._resources.templates, self._resources.offered, exchange)
-
-    async def _list_prompts(self, exchange: Exchange) -> Result:
-        return self._list(self._prompts, self._prompts.offered, exchange)
-
-    def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
-        tool = self._tools.get(exchange.params.name)
-        if tool is None:
-            if not self._tools.offered:
-                raise MethodNotFound("This server does not offer tools")
-            raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
-        return tool.call(exchange)
-
-    async def _get_prompt(self, exchange: Exchange) -> Result:
-        prompt = self._prompts.get(exchange.params.name)
-        if prompt is None:
-            if not self._prompts.offered:
-                raise MethodNotFound("This server does not offer prompts")
-            raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
-        return await prompt.get(exchange)
-
-    async def _listen(self, exchange: Exchange) -> Result:
-        return await self._changes.listen(exchange, self.capabilities())
+        return self._answers.capabilities()
 
     # --- running ----------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
         """End all streams of change notices, and the runs that wait for answers: the process is about to go."""
-        self._changes.close()
+        self._offers.changes.close()
         self.asker.parking.close()
 
     def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        found = self._tools.get(tool)
+        found = self._offers.tools.get(tool)
         return found.param_headers if found is not None else ()
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:

@@ -1,0 +1,89 @@
+"""The answers to the methods of MCP, in the newest revision's words: one table from a method to what it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from ..wire.errors import InvalidParams, MethodNotFound
+from ..wire.exchange import Exchange, Handler, Result
+from ..wire.types.capabilities import ServerCapabilities
+from .about import About
+from .declared import declared
+from .offers import Offers
+from .pages import Catalogue
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """What one server says when it is asked by a method of MCP."""
+
+    def __init__(self, about: About, offers: Offers) -> None:
+        self._about, self._offers, self._tools = about, offers, offers.tools
+        self.lends_pages = True
+        """False once somebody may change a result: he gets his own of what is kept for all."""
+
+    def table(self) -> dict[str, Handler]:
+        offers = self._offers
+        return {
+            "tools/call": self._call_tool,
+            "server/discover": self._discover,
+            "tools/list": self._list_tools,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": offers.resources.read,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "completion/complete": offers.completions.complete,
+            "subscriptions/listen": self._listen,
+        }
+
+    def capabilities(self) -> ServerCapabilities:
+        return declared(self._about.declared, **self._offers.kinds())
+
+    async def _discover(self, exchange: Exchange) -> Result:
+        return self._about.introduction(self.capabilities())
+
+    # --- lists ------------------------------------------------------------------------------------
+
+    def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
+        if not offered:
+            raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
+        page = catalogue.page(exchange.params.cursor, self._about.page_members())
+        return page if self.lends_pages else {**page, "_meta": dict(self._about.identity)}
+
+    async def _list_tools(self, exchange: Exchange) -> Result:
+        return self._list(self._tools, self._tools.offered, exchange)
+
+    async def _list_resources(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.resources.fixed, self._offers.resources.offered, exchange)
+
+    async def _list_templates(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.resources.templates, self._offers.resources.offered, exchange)
+
+    async def _list_prompts(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.prompts, self._offers.prompts.offered, exchange)
+
+    # --- what is named ----------------------------------------------------------------------------
+
+    def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
+        tool = self._tools.get(exchange.params.name)
+        if tool is None:
+            if not self._tools.offered:
+                raise MethodNotFound("This server does not offer tools")
+            raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
+        return tool.call(exchange)
+
+    async def _get_prompt(self, exchange: Exchange) -> Result:
+        prompt = self._offers.prompts.get(exchange.params.name)
+        if prompt is None:
+            if not self._offers.prompts.offered:
+                raise MethodNotFound("This server does not offer prompts")
+            raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
+        return await prompt.get(exchange)
+
+    # --- what lasts -------------------------------------------------------------------------------
+
+    async def _listen(self, exchange: Exchange) -> Result:
+        return await self._offers.changes.listen(exchange, self.capabilities())
