@@ -369,12 +369,17 @@ def test_every_logger_of_ours_is_under_our_name():
 # --- the public API, pinned: a change here is a decision ---
 
 API = {
+    "Annotations",
+    "Audio",
     "AudioContent",
     "Client",
     "Command",
     "Context",
     "EmbeddedResource",
     "Exchange",
+    "File",
+    "Icon",
+    "Image",
     "ImageContent",
     "InterlockError",
     "Keepalive",
@@ -388,6 +393,7 @@ API = {
     "TextContent",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "__version__",
 }
 MEMBERS = {

@@ -84,7 +84,7 @@ async def test_a_failure_is_told_by_reference(error, caplog):
     with pytest.raises(InternalError) as caught:
         await read(failing(error), "a:b")
     told, _, reference = caught.value.message.partition(" (reference ")
-    assert told == "The resource failed unexpectedly" and len(reference) == 9
+    assert told == "The resource a:b failed unexpectedly" and len(reference) == 9
     assert caught.value.data == {"uri": "a:b"}
     assert reference[:-1] in caplog.text and "secret" not in caught.value.message
 

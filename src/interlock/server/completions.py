@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import InternalError, InvalidParams, LocalError, MethodNotFound, Refused, ToolError
+from ..wire.errors import InternalError, InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Result
 from ..wire.types.completion import CompleteParams, PromptRef
 from .calling import Caller, caller_of
 from .context import Context
+from .failures import failure_text
 from .ranking import ranked
 from .schema import Signature, read_signature
 from .threads import Threads
 
 __all__ = ["Completions", "LONGEST_TYPED", "MOST_VALUES", "NamesOf", "Suggestions"]
 
-log = logging.getLogger("interlock.server")
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_VALUES = 100  # of one answer (schema.ts#CompleteResult); what is beyond is counted, not sent
 LONGEST_TYPED = 8 * 1024  # characters of a value to complete; a longer one is refused with -32602
@@ -91,12 +89,8 @@ class Completions:
         given = (params.argument.value, _resolved(params, names))
         try:
             return _completion(await call(dict(zip(signature.names, given, strict=False)), exchange))
-        except Refused:
-            raise
-        except ToolError as error:
-            raise InternalError(str(error)) from None
-        except (Exception, SystemExit, KeyboardInterrupt):
-            raise _broken(place[2]) from None
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            raise InternalError(failure_text(error, "completion of", place[2])) from None
 
     def _place(self, params: CompleteParams) -> tuple[_Place, tuple[str, ...]]:
         """What is asked about, if this server has it."""
@@ -147,10 +141,3 @@ def _told(values: Any, total: int | None, more: bool | None) -> Result:
     if total is not None or not more or count > MOST_VALUES:
         told["total"] = max(total or 0, count)
     return {"completion": told}
-
-
-def _broken(argument: str) -> InternalError:
-    """The peer gets a reference, the log gets the traceback under it."""
-    reference = secrets.token_hex(4)
-    log.exception("! the completion of %s failed (reference %s)", argument, reference)
-    return InternalError(f"The completion of {argument} failed unexpectedly (reference {reference})")

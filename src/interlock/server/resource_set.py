@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
 from collections.abc import Callable
 from typing import Any, Unpack
 
 from ..wire.display import display
-from ..wire.errors import InternalError, MethodNotFound, Refused, ResourceNotFound, ToolError
+from ..wire.errors import InternalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Result
 from ..wire.types.content import ResourceContents
+from .failures import failure_text
 from .pages import Catalogue
 from .resources import RegisteredResource, ResourceFacts
 from .templates import RegisteredTemplate
 from .threads import Threads
 
 __all__ = ["ResourceSet"]
-
-log = logging.getLogger("interlock.server")
 
 
 class ResourceSet:
@@ -49,12 +46,8 @@ class ResourceSet:
         uri: str = exchange.params.uri
         try:
             contents = await self._contents(uri, exchange)
-        except Refused:
-            raise
-        except ToolError as error:  # words of the author's for whoever asked, also that the user said no
-            raise InternalError(str(error)) from None
-        except (Exception, SystemExit, KeyboardInterrupt):
-            raise _broken(uri) from None
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            raise InternalError(failure_text(error, "resource", display(uri[:200])), {"uri": uri}) from None
         return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
 
     async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
@@ -65,10 +58,3 @@ class ResourceSet:
             if (arguments := template.arguments(uri)) is not None:
                 return await template.read(uri, arguments, exchange)
         raise ResourceNotFound("Resource not found", {"uri": uri})
-
-
-def _broken(uri: str) -> InternalError:
-    """The peer gets a reference, the log gets the traceback under it."""
-    reference = secrets.token_hex(4)
-    log.exception("! resource %s failed (reference %s)", display(uri[:200]), reference)
-    return InternalError(f"The resource failed unexpectedly (reference {reference})", {"uri": uri})

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import inspect
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack, cast
 
@@ -15,7 +14,6 @@ from msgspec import UNSET, UnsetType
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
-from ..wire.frames import encode
 from ..wire.limits import LONGEST_URI
 from ..wire.types.common import Annotations, Icon
 from ..wire.types.content import ResourceContents
@@ -23,12 +21,13 @@ from ..wire.types.resources import Resource
 from ..wire.uris import has_uri_characters, is_uri
 from .calling import caller_of
 from .context import Context
+from .data import encode_data
+from .icons import checked_icons
+from .mime import is_mime_type
 from .schema import Signature, read_signature
 from .threads import Threads
 
 __all__ = ["Readable", "RegisteredResource", "ResourceFacts", "contents_of"]
-
-_MIME_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(?:\s*;[\x20-\x7e]*)?")  # RFC 6838
 
 
 class ResourceFacts(TypedDict, total=False):
@@ -40,7 +39,7 @@ class ResourceFacts(TypedDict, total=False):
     mime_type: str | None
     size: int | None
     """Bytes, of a resource with a fixed URI."""
-    icons: list[Icon] | None
+    icons: Sequence[Icon] | None
     annotations: Annotations | None
     meta: Mapping[str, Any] | None
     complete: Mapping[str, Callable[..., Any] | Collection[str]] | None
@@ -63,7 +62,7 @@ class Readable:
             "title": facts.get("title") or UNSET,
             "description": facts.get("description") or inspect.cleandoc(function.__doc__ or "") or UNSET,
             "mime_type": self._mime_type,
-            "icons": facts.get("icons") or UNSET,
+            "icons": checked_icons(facts.get("icons"), uri),
             "annotations": _annotations(uri, facts.get("annotations")),
             "meta": dict(meta) if (meta := facts.get("meta")) else UNSET,
         }
@@ -95,7 +94,7 @@ class RegisteredResource(Readable):
 
 
 def _mime_type(uri: str, mime_type: str | None) -> str | UnsetType:
-    if mime_type is not None and not _MIME_TYPE.fullmatch(mime_type):
+    if mime_type is not None and not is_mime_type(mime_type):
         raise LocalError(f"{uri}: {mime_type!r:.100} is no MIME type, like text/plain")
     return mime_type if mime_type is not None else UNSET
 
@@ -135,7 +134,7 @@ def contents_of(value: Any, uri: str, mime_type: str | UnsetType) -> list[Resour
         return [_checked(value)]
     if isinstance(value, list) and value and all(isinstance(part, ResourceContents) for part in cast(Any, value)):
         return [_checked(part) for part in cast("list[ResourceContents]", value)]
-    return [ResourceContents(uri=uri, text=encode(value).decode(), mime_type=mime_type or "application/json")]
+    return [ResourceContents(uri=uri, text=encode_data(value).decode(), mime_type=mime_type or "application/json")]
 
 
 def _checked(contents: ResourceContents) -> ResourceContents:

@@ -28,12 +28,14 @@ from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
+from .icons import checked_icons
 from .offers import Offers
+from .outputs import OutputSchema
 from .own_methods import OwnMethod, check_method, check_notification
 from .prompts import RegisteredPrompt
 from .resources import ResourceFacts
 from .threads import Threads
-from .tools import RegisteredTool
+from .tools import Asks, RegisteredTool
 
 __all__ = ["Server"]
 
@@ -73,7 +75,7 @@ class Server:
             version=version,
             title=title or UNSET,
             description=description or UNSET,
-            icons=icons or UNSET,
+            icons=checked_icons(icons, name),
             website_url=website_url or UNSET,
         )
         self.rows: dict[str, Revision] = pick(revisions)
@@ -151,9 +153,11 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] | None = None,
         input_schema: Mapping[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         meta: Mapping[str, Any] | None = None,
-        park: bool = False,
+        asks: Asks = "replay",
         single_use: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
@@ -162,14 +166,18 @@ class Server:
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
         and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
 
-        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
-        repeat. With `single_use` every state that travels between its rounds counts once.
+        What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
+
+        A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
+        to repeat. With `single_use` every state that travels between its rounds counts once.
         """
 
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
             tool = RegisteredTool(function, threads=self._threads, **facts)
             self._offers.add("tools", tool.name, tool)
+            if tool.embeds:
+                self._offers.resources.fixed.offered = True  # who embeds resources declares them (TOOLS-18)
             return function
 
         return register if function is None else register(function)
@@ -199,6 +207,7 @@ class Server:
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        icons: Sequence[Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
         complete: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
