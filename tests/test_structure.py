@@ -390,11 +390,13 @@ API = {
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
     "__version__",
+    "files",
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "

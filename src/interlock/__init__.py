@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
+    from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
+    from .server.files import files as files
     from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
     from .transport.child import Command as Command
@@ -61,10 +63,12 @@ _WHERE = {
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "Suggestions": "server.completions",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
+    "files": "server.files",
 }
 
 __all__ = [
@@ -89,11 +93,13 @@ __all__ = [
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
     "__version__",
+    "files",
 ]
 
 

@@ -8,6 +8,7 @@ folder and swaps a link in and out between these two looks can still win that ra
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Generator, Sequence
@@ -46,7 +47,7 @@ class FileTree:
     def __init__(self, root: str | os.PathLike[str], *, hidden: bool, most_bytes: int, stepwise: bool = True) -> None:
         self.root = Path(root).resolve(strict=True)  # the links on the way to it are the author's own
         if not self.root.is_dir():
-            raise NotADirectoryError(str(root))
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", str(root))
         self.most_bytes = most_bytes
         self._hidden = hidden
         self._stepwise = stepwise and _STEPWISE
@@ -96,7 +97,8 @@ class FileTree:
 
     def _may_be_seen(self, name: str) -> bool:
         """A name that a URI can say: `{+path}` takes no others. And no hidden one, if the author wants none."""
-        return is_relative_path(name) and _is_text(name) and (self._hidden or not name.startswith("."))
+        plain = "/" not in name and is_relative_path(name) and _is_text(name)
+        return plain and (self._hidden or not name.startswith("."))
 
     # --- opening ----------------------------------------------------------------------------------
 

@@ -42,7 +42,11 @@ def files(
     folder below can be read by its path. `most_listed` files are in the list of resources too. No link is followed,
     names that begin with a dot are left out unless `hidden` is set, larger files than `most_bytes` are refused.
     """
-    return Files(server, FileTree(root, hidden=hidden, most_bytes=most_bytes), uri, name, most_listed)
+    try:
+        tree = FileTree(root, hidden=hidden, most_bytes=most_bytes)
+    except OSError as error:
+        raise LocalError(f"{os.fspath(root)!r:.200} is no folder that can be read ({error.strerror})") from None
+    return Files(server, tree, uri, name, most_listed)
 
 
 class Files:
