@@ -371,12 +371,17 @@ def test_every_logger_of_ours_is_under_our_name():
 # --- the public API, pinned: a change here is a decision ---
 
 API = {
+    "Annotations",
+    "Audio",
     "AudioContent",
     "Client",
     "Command",
     "Context",
     "EmbeddedResource",
     "Exchange",
+    "File",
+    "Icon",
+    "Image",
     "ImageContent",
     "InterlockError",
     "Item",
@@ -389,10 +394,13 @@ API = {
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "__version__",
+    "files",
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "

@@ -14,7 +14,13 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client.client import Client as Client
+    from .server.blocks import Audio as Audio
+    from .server.blocks import File as File
+    from .server.blocks import Image as Image
+    from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
+    from .server.files import files as files
+    from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
     from .wire.exchange import Exchange as Exchange
     from .wire.exchange import Principal as Principal
     from .wire.link import Patience as Patience
+    from .wire.types.common import Annotations as Annotations
+    from .wire.types.common import Icon as Icon
     from .wire.types.content import AudioContent as AudioContent
     from .wire.types.content import EmbeddedResource as EmbeddedResource
     from .wire.types.content import ImageContent as ImageContent
@@ -36,12 +44,17 @@ if TYPE_CHECKING:
     from .wire.types.tools import ToolAnnotations as ToolAnnotations
 
 _WHERE = {
+    "Annotations": "wire.types.common",
+    "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
+    "File": "server.blocks",
+    "Icon": "wire.types.common",
+    "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
     "Item": "server.visibility",
@@ -54,18 +67,26 @@ _WHERE = {
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "Suggestions": "server.completions",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
+    "ToolResult": "server.results",
+    "files": "server.files",
 }
 
 __all__ = [
+    "Annotations",
+    "Audio",
     "AudioContent",
     "Client",
     "Command",
     "Context",
     "EmbeddedResource",
     "Exchange",
+    "File",
+    "Icon",
+    "Image",
     "ImageContent",
     "InterlockError",
     "Item",
@@ -78,10 +99,13 @@ __all__ = [
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "__version__",
+    "files",
 ]
 
 

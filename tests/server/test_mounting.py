@@ -192,7 +192,7 @@ async def test_errors_and_questions_pass_through():
 
 async def test_facts_about_a_tool_that_edges_need_are_there():
     inner = Server("s")
-    inner.add_tool(lambda: None, name="waits", park=True, single_use=True)
+    inner.add_tool(lambda: None, name="waits", asks="park", single_use=True)
     server = house(inner=inner)
     params = METHODS["tools/call"].decoder.decode(encode({"name": "lib_waits"}))
     rules = server.asker.rules

@@ -90,11 +90,34 @@ def test_a_page_lasts_until_something_changes():
 
 
 def test_the_memory_of_pages_is_bounded():
-    found = catalogue(1)
-    for number in range(5000):
-        cursor = base64.urlsafe_b64encode(b"after:%d" % number).decode()
-        found.page(cursor, {})
-    assert len(found._pages) <= 1024
+    found = catalogue(3000, 1)
+    assert sum(len(page) for page in walk(found)) == 3000
+    assert len(found._pages) == 1024
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_page_holds_something(size):
+    with pytest.raises(LocalError, match="page_size"):
+        Catalogue("items", size)
+
+
+def test_the_cursor_of_another_list_is_refused():
+    cursor = catalogue(3, 1).page(UNSET, {})["nextCursor"]
+    other = Catalogue("others", 1)
+    for number in range(3):
+        other.add(f"n{number}", "", number)
+    with pytest.raises(InvalidParams, match="cursor"):
+        other.page(cursor, {})
+
+
+def test_a_cursor_stays_good_when_the_last_item_of_its_page_is_gone():
+    found = catalogue(4, 2)
+    cursor = found.page(UNSET, {})["nextCursor"]
+    found.remove("n1")
+    assert found.page(cursor, {})["items"] == [2, 3]
+    found.remove("n2")
+    found.remove("n3")
+    assert found.page(cursor, {}) == {"items": []}
 
 
 def test_the_pages_of_two_cursors_are_never_mixed_up():
@@ -129,17 +152,19 @@ OURS = set(cursors_of(200))
 @example("")
 @example("0")
 @example("abc")
-@example(base64.urlsafe_b64encode(b"after:").decode())
-@example(base64.urlsafe_b64encode(b"after:-1").decode())
-@example(base64.urlsafe_b64encode(b"after:1.5").decode())
-@example(base64.urlsafe_b64encode(b"before:1").decode())
-@example(base64.urlsafe_b64encode(b"after: 1").decode())
-@example(base64.urlsafe_b64encode(b"after:1:2").decode())
-@example(base64.urlsafe_b64encode("after:٣".encode()).decode())
-@example(base64.urlsafe_b64encode(b"after:" + b"9" * 30).decode())
-@example(base64.urlsafe_b64encode(b"after:1").decode().rstrip("="))
-@example(base64.urlsafe_b64encode(b"after:1").decode() + "\n")
-@example(" " + base64.urlsafe_b64encode(b"after:1").decode())
+@example(base64.urlsafe_b64encode(b"items:").decode())
+@example(base64.urlsafe_b64encode(b"items:-1").decode())
+@example(base64.urlsafe_b64encode(b"items:1.5").decode())
+@example(base64.urlsafe_b64encode(b"after:1").decode())
+@example(base64.urlsafe_b64encode(b"items: 1").decode())
+@example(base64.urlsafe_b64encode(b"items:1:2").decode())
+@example(base64.urlsafe_b64encode("items:٣".encode()).decode())
+@example(base64.urlsafe_b64encode(b"items:" + b"9" * 30).decode())
+@example(base64.urlsafe_b64encode(b"items:1").decode().rstrip("="))
+@example(base64.urlsafe_b64encode(b"items:1").decode() + "\n")
+@example(" " + base64.urlsafe_b64encode(b"items:1").decode())
+@example(base64.urlsafe_b64encode(b"items:01").decode())
+@example(base64.urlsafe_b64encode(b"items:7").decode())
 @example("é")
 @example("\ud800")
 def test_a_cursor_that_is_not_ours_is_refused(cursor):

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..wire.errors import InvalidParams, MethodNotFound
 from ..wire.exchange import Exchange, Handler, Principal, Result
-from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.completion import PromptRef
 from .about import About
@@ -105,8 +104,4 @@ class Answers:
     # --- what lasts -------------------------------------------------------------------------------
 
     async def _listen(self, exchange: Exchange) -> Result:
-        watched: set[str] = exchange.params.notifications.resource_subscriptions
-        if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
-            told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
-            raise InvalidParams(told)
         return await self._offers.changes.listen(exchange, self.capabilities())

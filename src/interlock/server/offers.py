@@ -140,13 +140,15 @@ class Offers:
             self.methods[name] = heard.and_by(item) if isinstance(heard, Heard) else Heard(item)
         else:
             self._catalogue(kind, name).add(name, item, item.noun)
+            if getattr(item, "embeds", False):
+                self.resources.fixed.offered = True  # who embeds resources declares them (TOOLS-18)
 
     def _drop(self, kind: str, name: str) -> None:
         self._catalogue(kind, name).remove(name)
         if kind == "prompts":
-            self.completions.forget(name, None)
+            self.completions.forget(prompt=name)
         elif kind == "resources":
-            self.completions.forget(None, name)
+            self.completions.forget(template=name)
 
     def has(self, kind: str, name: str) -> bool:
         return name in self.methods if kind == "methods" else name in self._catalogue(kind, name)

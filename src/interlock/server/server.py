@@ -30,13 +30,16 @@ from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
 from .home import Home
+from .icons import checked_icons
 from .lifespans import Lifespans
 from .mounting import Mount
 from .offers import Offers
+from .outputs import OutputSchema
 from .own_methods import OwnMethod, check_method, check_notification
 from .prompts import RegisteredPrompt
+from .resources import ResourceFacts
 from .threads import Threads
-from .tools import RegisteredTool
+from .tools import Asks, RegisteredTool
 from .visibility import Visible, check_visible
 
 __all__ = ["Server"]
@@ -79,7 +82,7 @@ class Server:
             version=version,
             title=title or UNSET,
             description=description or UNSET,
-            icons=icons or UNSET,
+            icons=checked_icons(icons, name),
             website_url=website_url or UNSET,
         )
         self.rows: dict[str, Revision] = pick(revisions)
@@ -205,9 +208,11 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] | None = None,
         input_schema: Mapping[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         meta: Mapping[str, Any] | None = None,
-        park: bool = False,
+        asks: Asks = "replay",
         single_use: bool = False,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
@@ -216,8 +221,10 @@ class Server:
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
         and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
 
-        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
-        repeat. With `single_use` every state that travels between its rounds counts once.
+        What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
+
+        A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
+        to repeat. With `single_use` every state that travels between its rounds counts once.
         """
 
         def register(function: F) -> F:
@@ -232,23 +239,13 @@ class Server:
         tool = RegisteredTool(function, threads=self._threads, **facts)
         self._offers.add("tools", tool.name, tool)
 
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Callable[[F], F]:
+    def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
 
         With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
-        check_author_keys(meta)
-        facts = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
+        check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
             self.add_resource(uri, function, **facts)
@@ -256,11 +253,12 @@ class Server:
 
         return register
 
-    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Any) -> None:
+    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
         check_author_keys(facts.get("meta"))
         resource = self._offers.resources.make(uri, function, **facts)
         self._offers.add("resources", uri, resource)
+        self._offers.completions.take(resource.complete, template=uri)
 
     @overload
     def prompt(self, function: F) -> F: ...
@@ -271,10 +269,12 @@ class Server:
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        icons: Sequence[Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
+        complete: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:
-        """Offer a function of strings as a prompt."""
+        """Offer a function of strings as a prompt. `complete` says who suggests values for which argument."""
 
         def register(function: F) -> F:
             self.add_prompt(function, **facts)
@@ -282,11 +282,14 @@ class Server:
 
         return register if function is None else register(function)
 
-    def add_prompt(self, function: Callable[..., Any], **facts: Any) -> None:
+    def add_prompt(
+        self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
+    ) -> None:
         """The same as a plain call, with the facts that `prompt` takes. From any thread."""
         check_author_keys(facts.get("meta"))
         prompt = RegisteredPrompt(function, threads=self._threads, **facts)
         self._offers.add("prompts", prompt.noun.name, prompt)
+        self._offers.completions.take(complete or {}, prompt=prompt.noun.name)
 
     def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt, or for a variable of a resource template.
