@@ -46,6 +46,8 @@ class Completions:
         self._found: dict[_Place, tuple[Signature, Caller]] = {}
         self.offered = False
         """True from the first one on, also when all are gone: a declared capability is kept (CAP-02)."""
+        self.speaks = False
+        """Does any of them take a Context, and so may log?"""
 
     def register(self, prompt: str | None, template: str | None, argument: str) -> Callable[[F], F]:
         """The decorator for one argument of something that is there already."""
@@ -74,6 +76,7 @@ class Completions:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
         self._found[place] = (signature, caller_of(function, signature, self._threads))
         self.offered = True
+        self.speaks = self.speaks or signature.context is not None
         return function
 
     async def complete(self, exchange: Exchange) -> Result:

@@ -61,5 +61,5 @@ class Offers:
             "resources": self.resources.offered,
             "prompts": self.prompts.offered,
             "completions": self.completions.offered,
-            "logging": self.speaks,
+            "logging": self.speaks or self.completions.speaks,
         }
