@@ -10,18 +10,18 @@ from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw
-from msgspec.structs import asdict
 
 from ..revisions.param_headers import ParamHeader, read_param_headers
 from ..wire.errors import InvalidParams, LocalError, Refused, ToolError
-from ..wire.exchange import Exchange, Result
+from ..wire.exchange import BadArguments, Exchange, Result
 from ..wire.frames import encode
 from ..wire.types.content import CONTENT_TYPES
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
 from .calling import caller_of
 from .context import Context
-from .given_schema import Arguments, read_given
-from .schema import Signature, read_signature
+from .given_schema import read_given
+from .mending import Arguments, Unmendable, fitting
+from .schema import Signature, docs_of, plain_name, read_signature
 from .threads import Threads
 
 __all__ = ["RegisteredTool", "result_of_value"]
@@ -49,12 +49,12 @@ class RegisteredTool:
     ) -> None:
         self.park, self.single_use = park, single_use
         signature, self._arguments = _signature(function, input_schema)
-        self.name = name or cast(str, getattr(function, "__name__", ""))
+        self.name = name or plain_name(function)
         self.takes_context = signature.context is not None
         self.noun = Tool(
             name=self.name,
             title=title or UNSET,
-            description=description or _first_paragraph(function) or UNSET,
+            description=description or docs_of(function).text or UNSET,
             input_schema=signature.schema,
             annotations=annotations or UNSET,
             meta=dict(meta) if meta else UNSET,
@@ -68,10 +68,11 @@ class RegisteredTool:
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
         try:
             arguments = self._arguments(raw)
-        except msgspec.ValidationError as error:
-            return self._refuse_arguments(raw, error)
+        except Unmendable as error:
+            return self._refuse_arguments(error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidParams("Invalid params: arguments cannot be read") from None
+            wrong = "cannot be read" if bytes(raw).lstrip()[:1] == b"{" else "must be an object"
+            raise InvalidParams(f"Invalid params: arguments {wrong}") from None
         try:
             return result_of_value(await self._call(arguments, exchange))
         except ToolError as error:
@@ -81,11 +82,10 @@ class RegisteredTool:
         except (Exception, SystemExit, KeyboardInterrupt):
             return self._broken()
 
-    def _refuse_arguments(self, raw: Raw, error: msgspec.ValidationError) -> Result:
+    def _refuse_arguments(self, error: Unmendable) -> Result:
         """Wrong values are for the model to mend (isError); arguments that are no object are a broken request."""
-        if bytes(raw).lstrip()[:1] != b"{":
-            raise InvalidParams("Invalid params: arguments must be an object") from None
-        return _failed(f"Invalid arguments for {self.name}: {str(error).replace('`', chr(39))}")
+        told = "\n".join([f"Invalid arguments for {self.name}:", *(f"- {line}" for line in error.lines)])
+        return BadArguments({"content": [{"type": "text", "text": told}], "isError": True})
 
     def _broken(self) -> Result:
         reference = secrets.token_hex(4)
@@ -97,9 +97,8 @@ def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | N
     """What the function takes: by its type hints, or by the schema its author wrote."""
     if input_schema is not None:
         return read_given(function, Context, input_schema)
-    signature = read_signature(function, Context)
-    decode = signature.decoder.decode
-    return signature, lambda raw: asdict(decode(raw))
+    signature = read_signature(function, Context, closed=True)
+    return signature, fitting(signature)
 
 
 def result_of_value(value: Any) -> Result:
@@ -130,11 +129,6 @@ def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]
         return read_param_headers(schema)
     except LocalError as error:
         raise LocalError(f"{name}: {error}") from None
-
-
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    lines = (getattr(function, "__doc__", None) or "").strip().split("\n\n")[0].splitlines()
-    return " ".join(line.strip() for line in lines)
 
 
 def _check_name(name: str) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "Params",
     "Result",
     "Lasting",
+    "BadArguments",
     "Peer",
     "Principal",
     "LOCAL",
@@ -46,6 +47,13 @@ class Lasting(dict[str, Any]):
     def __init__(self, members: Mapping[str, Any]) -> None:
         super().__init__(members)
         self.forms: dict[str, Raw] = {}
+
+
+class BadArguments(dict[str, Any]):
+    """The result of a tool call whose arguments do not fit the tool's schema, for the model to mend. Revisions in
+    which that is an error of the protocol refuse the call with its text instead."""
+
+    __slots__ = ()
 
 
 class Principal(msgspec.Struct, frozen=True):
