@@ -141,6 +141,23 @@ async def steps_and_question(ctx: Context) -> AsyncIterator[str]:
     yield f"hello {name}"
 
 
+@server.tool(asks="park")
+async def steps_and_question_parked(ctx: Context) -> AsyncIterator[str]:
+    """It waits in memory where it would start again otherwise."""
+    yield "before"
+    name = await ctx.elicit("Who?", str, key="who")
+    yield "after"
+    yield f"hello {name}"
+
+
+@server.tool
+def steps_and_question_in_thread(ctx: Context) -> Iterator[str]:
+    yield "before"
+    name = ctx.elicit("Who?", str, key="who")
+    yield "after"
+    yield f"hello {name}"
+
+
 closed: list[str] = []
 
 
