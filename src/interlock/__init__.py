@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .server.files import files as files
     from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
+    from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import InterlockError as InterlockError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
+    from .wire.exchange import Principal as Principal
     from .wire.link import Patience as Patience
     from .wire.types.common import Annotations as Annotations
     from .wire.types.common import Icon as Icon
@@ -55,8 +57,10 @@ _WHERE = {
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
+    "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
@@ -85,8 +89,10 @@ __all__ = [
     "Image",
     "ImageContent",
     "InterlockError",
+    "Item",
     "Keepalive",
     "Patience",
+    "Principal",
     "PromptMessage",
     "Refused",
     "ResourceContents",

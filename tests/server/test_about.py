@@ -26,6 +26,7 @@ def test_an_introduction_names_revisions_capabilities_and_hints():
         "ttlMs": 2000,
         "cacheScope": "private",
         "instructions": "Ask.",
+        "_meta": {SERVER_INFO: {"name": "s", "version": "1"}},
     }
 
 
@@ -33,11 +34,18 @@ def test_instructions_that_were_not_given_are_left_out():
     assert "instructions" not in About(INFO, pick(None)).introduction(ServerCapabilities())
 
 
-def test_a_page_says_who_answered_unless_that_is_off():
-    named, unnamed = About(INFO, pick(None)), About(INFO, pick(None), identify=False)
-    assert plain(named.page_members())["_meta"] == {SERVER_INFO: {"name": "s", "version": "1"}}
-    assert "_meta" not in unnamed.page_members()
-    assert named.page_members()["_meta"] is not named.page_members()["_meta"]  # nobody changes another's
+def test_who_answers_is_left_out_where_that_is_off():
+    assert "_meta" not in About(INFO, pick(None), identify=False).introduction(ServerCapabilities())
+    named = About(INFO, pick(None))
+    first, second = (named.introduction(ServerCapabilities()) for _ in range(2))
+    assert first["_meta"] is not second["_meta"]  # nobody changes another's
+
+
+def test_what_is_not_for_everybody_is_in_no_shared_cache():
+    about = About(INFO, pick(None), cache_scope="public")
+    assert about.hints_for(False)["cacheScope"] == "public"
+    assert about.hints_for(True)["cacheScope"] == "private"
+    assert about.introduction(ServerCapabilities(), private=True)["cacheScope"] == "private"
 
 
 def test_what_is_declared_is_a_copy():

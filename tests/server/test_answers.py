@@ -44,7 +44,7 @@ async def test_a_page_is_lent_until_somebody_may_change_it():
     assert isinstance(first, Lasting) and await table["tools/list"](spoken("tools/list")) is first
     found.lends_pages = False
     own = await table["tools/list"](spoken("tools/list"))
-    assert own == first and own["_meta"] is not first["_meta"]
+    assert own == first and type(own) is dict
 
 
 async def test_the_capabilities_are_those_of_the_offers():

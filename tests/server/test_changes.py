@@ -8,6 +8,7 @@ import pytest
 
 from interlock.server.changes import Changes, check_watched
 from interlock.wire.errors import InvalidParams
+from interlock.wire.exchange import Peer, Principal
 from interlock.wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from interlock.wire.types.capabilities import ServerCapabilities
 from interlock.wire.types.notices import ListenFilter, ListenParams
@@ -270,3 +271,22 @@ def test_a_listener_on_a_loop_that_is_gone_harms_nobody():
     changes._listeners.update(kept)  # as if it had been there while its loop was closed
     changes.list_changed("tools")
     changes.close()
+
+
+# --- who may hear ---
+
+
+async def test_a_change_reaches_those_it_is_meant_for():
+    changes, listening = Changes(), {}
+    for name in ("ada", "bob"):
+        params = ListenParams(notifications=ListenFilter(**{**WANTS_ALL, "resource_subscriptions": {"a:b"}}))
+        exchange = Spoken("subscriptions/listen", params, Peer(principal=Principal("i", name)))
+        listening[name] = exchange, asyncio.ensure_future(changes.listen(exchange, EVERYTHING))
+    await turns()
+    changes.list_changed("tools", lambda principal: principal.subject == "ada")
+    changes.resource_updated("a:b", lambda principal: principal.subject == "bob")
+    await turns()
+    said = {name: [method for method, _ in exchange.told[1:]] for name, (exchange, _) in listening.items()}
+    assert said == {"ada": ["notifications/tools/list_changed"], "bob": ["notifications/resources/updated"]}
+    changes.close()
+    await asyncio.gather(*(task for _, task in listening.values()))

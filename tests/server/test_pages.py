@@ -246,3 +246,53 @@ def test_hints_for_caches(seconds, told):
 def test_hints_that_no_cache_could_read(seconds, scope):
     with pytest.raises(LocalError, match="cache_"):
         cache_hints(seconds, scope)
+
+
+# --- pages for those who do not see everything ---
+
+
+def seen(found, *names, cursor=UNSET, hints=None):
+    return found.page(cursor, hints or {}, lambda item: item.rpartition(" ")[2] in names)
+
+
+def test_a_page_holds_what_is_shown():
+    found = catalogue(4)
+    assert seen(found, "1", "3")["items"] == [1, 3]
+    assert seen(found)["items"] == []
+    assert found.page(UNSET, {})["items"] == [0, 1, 2, 3]
+
+
+def test_it_is_kept_for_those_who_see_the_same_and_for_nobody_else():
+    found = catalogue(4)
+    first = seen(found, "1", "3")
+    assert seen(found, "3", "1") is first
+    assert seen(found, "1") is not first and seen(found, "1")["items"] == [1]
+    found.add("n4", "item 4", 4)
+    assert seen(found, "1", "3") is not first
+
+
+def test_pages_of_those_who_see_less_follow_each_other():
+    found = catalogue(6, 2)
+    first = seen(found, "0", "2", "3", "5")
+    second = seen(found, "0", "2", "3", "5", cursor=first["nextCursor"])
+    assert (first["items"], second["items"], "nextCursor" in second) == ([0, 2], [3, 5], False)
+
+
+def test_not_more_are_kept_than_the_bound():
+    found = catalogue(8)
+    masks = [[str(bit) for bit in range(8) if number >> bit & 1] for number in range(100)]
+    kept = sum(seen(found, *mask) is seen(found, *mask) for mask in masks)
+    assert kept == 64
+    assert seen(found, *masks[99])["items"] == [0, 1, 5, 6]
+
+
+def test_a_page_made_of_what_was_there_before_is_not_kept():
+    found = catalogue(2)
+
+    def adds_meanwhile(item):
+        if "n9" not in found:
+            found.add("n9", "item 9", 9)
+        return True
+
+    assert found.page(UNSET, {}, adds_meanwhile)["items"] == [0, 1]
+    assert found.page(UNSET, {}, lambda item: True)["items"] == [0, 1, 9]

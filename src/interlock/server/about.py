@@ -46,13 +46,18 @@ class About:
         self.hints = cache_hints(cache_seconds, cache_scope)
         """What lists say to caches."""
         self.identity = {SERVER_INFO: Raw(encode(info))} if identify else {}
-        """What `_meta` of every result says about who answered."""
+        """Who answers, as `_meta` says it."""
 
-    def introduction(self, capabilities: ServerCapabilities) -> Result:
+    def introduction(self, capabilities: ServerCapabilities, *, private: bool = False) -> Result:
         """The answer to `server/discover`."""
-        found: Result = {"supportedVersions": names_of(self.rows), "capabilities": capabilities, **self.hints}
+        found: Result = {
+            "supportedVersions": names_of(self.rows),
+            "capabilities": capabilities,
+            **self.hints_for(private),
+            **({"_meta": dict(self.identity)} if self.identity else {}),
+        }
         return found | ({"instructions": self.instructions} if self.instructions else {})
 
-    def page_members(self) -> dict[str, Any]:
-        """What every page of every list carries."""
-        return {**self.hints, "_meta": dict(self.identity)} if self.identity else self.hints
+    def hints_for(self, private: bool) -> dict[str, Any]:
+        """What is not the same for everybody is in no shared cache, whatever the author said before."""
+        return {**self.hints, "cacheScope": "private"} if private else self.hints

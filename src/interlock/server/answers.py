@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..wire.errors import InvalidParams, MethodNotFound
-from ..wire.exchange import Exchange, Handler, Result
+from ..wire.exchange import Exchange, Handler, Principal, Result
 from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.completion import PromptRef
 from .about import About
 from .declared import declared
+from .mounting import Mounted
 from .offers import Offers
 from .pages import Catalogue
 
@@ -35,7 +37,7 @@ class Answers:
             "resources/read": offers.resources.read,
             "prompts/list": self._list_prompts,
             "prompts/get": self._get_prompt,
-            "completion/complete": offers.completions.complete,
+            "completion/complete": self._complete,
             "subscriptions/listen": self._listen,
         }
 
@@ -43,15 +45,23 @@ class Answers:
         return declared(self._about.declared, **self._offers.kinds())
 
     async def _discover(self, exchange: Exchange) -> Result:
-        return self._about.introduction(self.capabilities())
+        return self._about.introduction(self.capabilities(), private=self._offers.limited)
 
     # --- lists ------------------------------------------------------------------------------------
 
     def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
         if not offered:
             raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
-        page = catalogue.page(exchange.params.cursor, self._about.page_members())
-        return page if self.lends_pages else {**page, "_meta": dict(self._about.identity)}
+        limited = self._offers.limited
+        page = catalogue.page(
+            exchange.params.cursor,
+            self._about.hints_for(limited),
+            self._shown_to(exchange.peer.principal) if limited else None,
+        )
+        return page if self.lends_pages else dict(page)
+
+    def _shown_to(self, principal: Principal) -> Callable[[Any], bool]:
+        return lambda item: not self._offers.hides(item, principal)
 
     async def _list_tools(self, exchange: Exchange) -> Result:
         return self._list(self._tools, self._tools.offered, exchange)
@@ -69,19 +79,27 @@ class Answers:
 
     def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
         tool = self._tools.get(exchange.params.name)
-        if tool is None:
+        if tool is None or (self._offers.limited and self._offers.hides(tool, exchange.peer.principal)):
             if not self._tools.offered:
                 raise MethodNotFound("This server does not offer tools")
             raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
         return tool.call(exchange)
 
     async def _get_prompt(self, exchange: Exchange) -> Result:
-        prompt = self._offers.prompts.get(exchange.params.name)
+        prompt = self._offers.referred(exchange.params.name, None, exchange.peer.principal)
         if prompt is None:
             if not self._offers.prompts.offered:
                 raise MethodNotFound("This server does not offer prompts")
             raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
         return await prompt.get(exchange)
+
+    def _complete(self, exchange: Exchange) -> Awaitable[Result]:
+        ref = exchange.params.ref
+        prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
+        found = self._offers.referred(prompt, template, exchange.peer.principal)
+        if isinstance(found, Mounted):
+            return found.complete(exchange)
+        return self._offers.completions.complete(exchange, hidden=found is None)
 
     # --- what lasts -------------------------------------------------------------------------------
 

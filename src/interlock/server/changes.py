@@ -8,13 +8,16 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..wire.errors import InvalidParams
-from ..wire.exchange import Exchange, Result
+from ..wire.exchange import Exchange, Principal, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
 from ..wire.uris import has_uri_characters
 
-__all__ = ["Changes", "check_watched"]
+__all__ = ["Admits", "Changes", "check_watched"]
+
+Admits = Callable[[Principal], bool] | None
+"""Who may hear of a change: None for everybody."""
 
 _LIST_NOTICES = {
     "tools": ("tools_list_changed", "toolsListChanged", "notifications/tools/list_changed"),
@@ -26,8 +29,8 @@ _LIST_NOTICES = {
 class _Listener:
     """One open listen exchange. Changes that nobody took yet are kept once each, so it cannot grow."""
 
-    def __init__(self, wanted: ListenFilter) -> None:
-        self.wanted = wanted
+    def __init__(self, wanted: ListenFilter, principal: Principal) -> None:
+        self.wanted, self.principal = wanted, principal
         self.stirred = asyncio.Event()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
@@ -61,23 +64,23 @@ class Changes:
     def __init__(self) -> None:
         self._listeners: set[_Listener] = set()
 
-    def list_changed(self, kind: str) -> None:
+    def list_changed(self, kind: str, admits: Admits = None) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
         attribute, _, method = _LIST_NOTICES[kind]
         for listener in list(self._listeners):
-            if getattr(listener.wanted, attribute):
+            if getattr(listener.wanted, attribute) and (admits is None or admits(listener.principal)):
                 listener.tell(method, {})
 
-    def resource_updated(self, uri: str) -> None:
+    def resource_updated(self, uri: str, admits: Admits = None) -> None:
         for listener in list(self._listeners):
-            if uri in listener.wanted.resource_subscriptions:
+            if uri in listener.wanted.resource_subscriptions and (admits is None or admits(listener.principal)):
                 listener.tell("notifications/resources/updated", {"uri": uri})
 
     async def listen(self, exchange: Exchange, offered: ServerCapabilities) -> Result:
         """Acknowledge what is honoured, then tell of changes until the client or the server goes."""
         wanted: ListenFilter = exchange.params.notifications
         check_watched(wanted.resource_subscriptions)
-        listener = _Listener(wanted)
+        listener = _Listener(wanted, exchange.peer.principal)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
             honoured = _honoured(wanted, offered)

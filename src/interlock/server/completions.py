@@ -41,13 +41,17 @@ class Suggestions(msgspec.Struct, frozen=True):
 class Completions:
     """Who completes what, by prompt or template and argument."""
 
-    def __init__(self, threads: Threads, names_of: NamesOf) -> None:
-        self._threads, self._names_of = threads, names_of
+    def __init__(self, threads: Threads, names_of: NamesOf, elsewhere: Callable[[], bool] = lambda: False) -> None:
+        self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
         self._found: dict[_Place, tuple[Signature, Caller]] = {}
-        self.offered = False
-        """True from the first one on, also when all are gone: a declared capability is kept (CAP-02)."""
+        self._was_offered = False
         self.speaks = False
         """Does any of them take a Context, and so may log?"""
+
+    @property
+    def offered(self) -> bool:
+        """True from the first one on, also when all are gone: a declared capability is kept (CAP-02)."""
+        return self._was_offered or self._elsewhere()
 
     def register(self, prompt: str | None, template: str | None, argument: str) -> Callable[[F], F]:
         """The decorator for one argument of something that is there already."""
@@ -74,17 +78,20 @@ class Completions:
         signature = read_signature(function, Context)
         if not 1 <= len(signature.names) <= 2:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
+        self._was_offered = True
         self._found[place] = (signature, caller_of(function, signature, self._threads))
-        self.offered = True
         self.speaks = self.speaks or signature.context is not None
         return function
 
-    async def complete(self, exchange: Exchange) -> Result:
-        """The answer to `completion/complete`: no suggestions where nobody completes a known argument."""
+    async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:
+        """The answer to `completion/complete`: no suggestions where nobody completes a known argument.
+
+        What is `hidden` from whoever asks is not there, in the same words.
+        """
         if not self.offered:
             raise MethodNotFound("This server does not offer completions")
         params: CompleteParams = exchange.params
-        place, names = self._place(params)
+        place, names = self._place(params, hidden)
         found = self._found.get(place)
         if found is None:
             return _completion([])
@@ -95,11 +102,11 @@ class Completions:
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
             raise InternalError(failure_text(error, "completion of", place[2])) from None
 
-    def _place(self, params: CompleteParams) -> tuple[_Place, tuple[str, ...]]:
+    def _place(self, params: CompleteParams, hidden: bool) -> tuple[_Place, tuple[str, ...]]:
         """What is asked about, if this server has it."""
         ref, argument = params.ref, params.argument.name
         prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
-        names = self._names_of(prompt, template)
+        names = None if hidden else self._names_of(prompt, template)
         if names is None:
             raise InvalidParams("Unknown resource template" if prompt is None else f"Unknown prompt: {prompt[:200]!r}")
         if argument not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +17,9 @@ from .context import Context
 from .schema import read_signature
 from .threads import Threads
 
-__all__ = ["OwnMethod", "check_method", "check_notification"]
+__all__ = ["Heard", "OwnMethod", "check_method", "check_notification"]
 
+log = logging.getLogger("interlock.server")
 _NO_PARAMS = Raw(b"{}")
 
 
@@ -46,3 +48,30 @@ class OwnMethod:
         except msgspec.ValidationError as error:
             raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
         return dict(await self._call(arguments, exchange) or {})
+
+
+class Heard:
+    """A notification that any number may hear: each in turn, and nobody's failure keeps it from the others."""
+
+    def __init__(self, *all: Any) -> None:
+        self.all = all
+        self.takes_context = any(each.takes_context for each in all)
+
+    def and_by(self, handler: Any) -> Heard:
+        """A mounted server is told once, and tells its own."""
+        place = getattr(handler, "place", None)
+        known = place is not None and any(getattr(each, "place", None) is place for each in self.all)
+        return self if known else Heard(*self.all, handler)
+
+    async def __call__(self, exchange: Exchange) -> Result:
+        failed: list[Exception] = []
+        for handler in self.all:
+            try:
+                await handler(exchange)
+            except Exception as error:
+                failed.append(error)
+        for error in failed[1:]:
+            log.error("! handling the notification %.200r failed", exchange.method, exc_info=error)
+        if failed:
+            raise failed[0]
+        return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -17,6 +18,7 @@ __all__ = ["Catalogue", "cache_hints"]
 T = TypeVar("T")
 _LONGEST = 366 * 24 * 3600.0
 _MOST_PAGES = 1024  # kept at once; further ones are made for each request
+_MOST_APART = 64  # the same for those who do not see everything, by what they see
 
 
 def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
@@ -29,7 +31,11 @@ def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
 
 
 class Catalogue(Generic[T]):
-    """Items by name in the order they were added. A page lasts until the next change."""
+    """Items by name in the order they were added. A page lasts until the next change.
+
+    Who changes it is one at a time (offers.py); who reads may be any thread. A change takes away the table of kept
+    pages, so a page made of what was there before is kept where nobody looks any more.
+    """
 
     def __init__(self, member: str, page_size: int | None) -> None:
         if page_size is not None and page_size < 1:
@@ -39,6 +45,7 @@ class Catalogue(Generic[T]):
         self._items: dict[str, tuple[int, T, Any]] = {}
         self._next = 0
         self._pages: dict[str, Lasting] = {}
+        self._apart: dict[tuple[bytes, str], Lasting] = {}
         self.offered = False
         """True from the first item on, also when all are gone: a declared capability is kept (CAP-02)."""
 
@@ -49,34 +56,56 @@ class Catalogue(Generic[T]):
         self._items[name] = (self._next, item, noun)
         self._next += 1
         self.offered = True
-        self._pages.clear()
+        self.forget_pages()
 
     def remove(self, name: str) -> bool:
         """True when there was one."""
-        self._pages.clear()
-        return self._items.pop(name, None) is not None
+        found = self._items.pop(name, None) is not None
+        self.forget_pages()
+        return found
+
+    def forget_pages(self) -> None:
+        self._pages, self._apart = {}, {}
 
     def get(self, name: str) -> T | None:
         found = self._items.get(name)
         return found[1] if found else None
 
     def items(self) -> list[T]:
-        return [item for _, item, _ in self._items.values()]
+        return [item for _, item, _ in list(self._items.values())]
 
-    def page(self, cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
-        """The page behind `cursor`; `hints` are the members every page of this list carries."""
+    def page(self, cursor: str | UnsetType, hints: dict[str, Any], shown: Callable[[T], bool] | None = None) -> Lasting:
+        """The page behind `cursor`; `hints` are the members every page of this list carries.
+
+        With `shown`, of the items it says yes to. Such a page is kept for all who see exactly the same.
+        """
         key = "" if cursor is UNSET else "." + cursor
-        page = self._pages.get(key)
+        if shown is not None:
+            return self._page_apart(cursor, hints, shown, key)
+        pages = self._pages
+        page = pages.get(key)
         if page is None:
-            page = self._make(-1 if cursor is UNSET else self._position(cursor), hints)
-            if len(self._pages) < _MOST_PAGES:
-                self._pages[key] = page
+            page = self._make(list(self._items.values()), cursor, hints)
+            if len(pages) < _MOST_PAGES:
+                pages[key] = page
         return page
 
-    def _make(self, after: int, hints: dict[str, Any]) -> Lasting:
+    def _page_apart(
+        self, cursor: str | UnsetType, hints: dict[str, Any], shown: Callable[[T], bool], key: str
+    ) -> Lasting:
+        pages, held = self._apart, list(self._items.values())
+        outcome = bytes(shown(item) for _, item, _ in held)
+        page = pages.get((outcome, key))
+        if page is None:
+            seen = [entry for entry, is_seen in zip(held, outcome, strict=True) if is_seen]
+            page = self._make(seen, cursor, hints)
+            if len(pages) < _MOST_APART:
+                pages[outcome, key] = page
+        return page
+
+    def _make(self, held: list[tuple[int, T, Any]], cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
         """What was added behind the item of that number: it may be gone, the numbers of the others never change."""
-        held = list(self._items.values())
-        start = bisect_right(held, after, key=_number)
+        start = 0 if cursor is UNSET else bisect_right(held, self._position(cursor), key=_number)
         end = len(held) if self._page_size is None else start + self._page_size
         members: dict[str, Any] = {self._member: [noun for _, _, noun in held[start:end]], **hints}
         if end < len(held):

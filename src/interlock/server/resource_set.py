@@ -25,6 +25,8 @@ class ResourceSet:
         self._threads = threads
         self.fixed: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
         self.templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
+        self.hides: Callable[[Any, Exchange], bool] = _hides_nothing
+        """Is this one not there for whoever asks?"""
 
     @property
     def offered(self) -> bool:
@@ -52,9 +54,13 @@ class ResourceSet:
 
     async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
         """A resource of exactly this URI wins over every template; of these, the first that fits."""
-        if (resource := self.fixed.get(uri)) is not None:
+        if (resource := self.fixed.get(uri)) is not None and not self.hides(resource, exchange):
             return await resource.read(exchange)
         for template in self.templates.items():
-            if (arguments := template.arguments(uri)) is not None:
+            if (arguments := template.arguments(uri)) is not None and not self.hides(template, exchange):
                 return await template.read(uri, arguments, exchange)
         raise ResourceNotFound("Resource not found", {"uri": uri})
+
+
+def _hides_nothing(item: Any, exchange: Exchange) -> bool:
+    return False

@@ -15,20 +15,24 @@ from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
+from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import LocalError, MethodNotFound
-from ..wire.exchange import Exchange, Filter, Handler, Result
+from ..wire.exchange import Exchange, Filter, Handler, Principal, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.meta import SERVER_INFO, check_author_keys
+from ..wire.meta import check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
+from .home import Home
 from .icons import checked_icons
+from .lifespans import Lifespans
+from .mounting import Mount
 from .offers import Offers
 from .outputs import OutputSchema
 from .own_methods import OwnMethod, check_method, check_notification
@@ -36,6 +40,7 @@ from .prompts import RegisteredPrompt
 from .resources import ResourceFacts
 from .threads import Threads
 from .tools import Asks, RegisteredTool
+from .visibility import Visible, check_visible
 
 __all__ = ["Server"]
 
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V", bound=Visible)
 
 
 class Server:
@@ -69,6 +75,7 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
+        visible: Visible | None = None,
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -90,13 +97,20 @@ class Server:
             cache_scope=cache_scope,
             identify=identify,
         )
-        self._identity = self._about.identity
+        self.stamp = Stamp(self._about.identity)
+        """What the edge of the stateless era puts on each result."""
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
         self._answers = Answers(self._about, self._offers)
-        self._handlers = self._answers.table()
+        self._handlers, self._methods = self._answers.table(), self._offers.methods
+        self.lives = Lifespans()
+        self._home = Home(self)
+        self._base: Handler = self._dispatch
         self._handler: Handler = self._dispatch
+        self._filtered = False
+        if visible is not None:
+            self.visible(visible)
 
     @property
     def instructions(self) -> str | None:
@@ -109,7 +123,6 @@ class Server:
             clock=time.time,
             seconds=seconds,
             audience=self.info.name,
-            result_meta=self._identity,
             parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
             single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
         )
@@ -123,23 +136,65 @@ class Server:
     def __call__(self, exchange: Exchange) -> Awaitable[Result]:
         return self._handler(exchange)
 
-    def use(self, filter: Filter) -> None:
-        """Put a filter around everything this server answers; the last one added is the outermost."""
-        self._handler = filter(self._handler)
-        self._answers.lends_pages = False  # a filter may change results
-
-    async def _dispatch(self, exchange: Exchange) -> Result:
-        handler = self._handlers.get(exchange.method)
+    def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Awaitable[Result]:
+        exchange.home = home or self._home
+        handler = self._handlers.get(exchange.method) or self._methods.get(exchange.method)
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
-        result = await handler(exchange)
-        if self._identity:
-            meta = result.get("_meta")
-            if not meta:
-                result["_meta"] = self._identity.copy()
-            elif SERVER_INFO not in meta:
-                result["_meta"] = {**meta, **self._identity}
-        return result
+        return handler(exchange)
+
+    async def _dispatch_alive(self, exchange: Exchange) -> Result:
+        home = Home(self)
+        return await self.lives.around(lambda exchange: self._dispatch(exchange, home), exchange, home)
+
+    # --- what stands around and beside it ---------------------------------------------------------
+
+    def use(self, filter: Filter) -> None:
+        """Put a filter around everything this server answers or hears; the last one added is the outermost."""
+        self._handler = filter(self._handler if self._filtered else lambda exchange: self._base(exchange))
+        self._filtered = True
+        self._answers.lends_pages = False  # a filter may change results
+
+    def mount(self, prefix: str, other: Server) -> None:
+        """Offer all that another server offers, now and later: its tools and prompts as `prefix_name`.
+
+        Resources, templates and methods keep their names. What is taken already is refused, here and whenever
+        something is added to either. Requests go through the whole of the other server: its filters, its lifespans.
+        """
+        self._offers.mount(Mount(prefix, other, other._offers, self._offers))
+        self.lives.mount(other.lives)
+
+    def visible(self, function: V) -> V:
+        """Decide who sees what: `function(principal, item)` is True where the item is there for the principal.
+
+        What is hidden is answered like what is absent: it is not listed, called, read, completed or told of.
+        """
+        check_visible(function)
+        self._offers.show_by(function)
+        return function
+
+    def visibility_changed(self) -> None:
+        """Tell everybody who listens that `visible` would answer differently now. From any thread."""
+        self._offers.visibility_changed()
+
+    def app_lifespan(self, function: F) -> F:
+        """What lives as long as this server is served: an `async def` that yields once, what `ctx.app` gives."""
+        return self._lives("app", function)
+
+    def connection_lifespan(self, function: F) -> F:
+        """What lives as long as one connection over stdio or in memory; over HTTP, as one request: `ctx.connection`."""
+        return self._lives("connection", function)
+
+    def request_lifespan(self, function: F) -> F:
+        """What lives around one handler: `ctx.request`. It sees what the handler raised, and a tool's failure."""
+        return self._lives("request", function)
+
+    def _lives(self, name: str, function: F) -> F:
+        self.lives.declare(name, function)
+        self._base = self._dispatch_alive
+        if not self._filtered:
+            self._handler = self._base
+        return function
 
     # --- what authors register --------------------------------------------------------------------
 
@@ -173,14 +228,16 @@ class Server:
         """
 
         def register(function: F) -> F:
-            check_author_keys(facts.get("meta"))
-            tool = RegisteredTool(function, threads=self._threads, **facts)
-            self._offers.add("tools", tool.name, tool)
-            if tool.embeds:
-                self._offers.resources.fixed.offered = True  # who embeds resources declares them (TOOLS-18)
+            self.add_tool(function, **facts)
             return function
 
         return register if function is None else register(function)
+
+    def add_tool(self, function: Callable[..., Any], **facts: Any) -> None:
+        """The same as a plain call, with the facts that `tool` takes. From any thread, also while calls run."""
+        check_author_keys(facts.get("meta"))
+        tool = RegisteredTool(function, threads=self._threads, **facts)
+        self._offers.add("tools", tool.name, tool)
 
     def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
@@ -191,12 +248,17 @@ class Server:
         check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
-            resource = self._offers.resources.make(uri, function, **facts)
-            self._offers.add("resources", uri, resource)
-            self._offers.completions.take(resource.complete, template=uri)
+            self.add_resource(uri, function, **facts)
             return function
 
         return register
+
+    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
+        """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
+        check_author_keys(facts.get("meta"))
+        resource = self._offers.resources.make(uri, function, **facts)
+        self._offers.add("resources", uri, resource)
+        self._offers.completions.take(resource.complete, template=uri)
 
     @overload
     def prompt(self, function: F) -> F: ...
@@ -213,16 +275,21 @@ class Server:
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function of strings as a prompt. `complete` says who suggests values for which argument."""
-        complete: Mapping[str, Any] = facts.pop("complete", None) or {}
 
         def register(function: F) -> F:
-            check_author_keys(facts.get("meta"))
-            prompt = RegisteredPrompt(function, threads=self._threads, **facts)
-            self._offers.add("prompts", prompt.noun.name, prompt)
-            self._offers.completions.take(complete, prompt=prompt.noun.name)
+            self.add_prompt(function, **facts)
             return function
 
         return register if function is None else register(function)
+
+    def add_prompt(
+        self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
+    ) -> None:
+        """The same as a plain call, with the facts that `prompt` takes. From any thread."""
+        check_author_keys(facts.get("meta"))
+        prompt = RegisteredPrompt(function, threads=self._threads, **facts)
+        self._offers.add("prompts", prompt.noun.name, prompt)
+        self._offers.completions.take(complete or {}, prompt=prompt.noun.name)
 
     def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt, or for a variable of a resource template.
@@ -235,23 +302,22 @@ class Server:
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
         check_method(name)
-        return self._own(name)
+        return self._own("methods", name)
 
     def notification(self, name: str) -> Callable[[F], F]:
         """Hear a notification of your own, or `notifications/roots/list_changed`."""
         check_notification(name)
-        return self._own(name)
+        return self._own("notifications", name)
 
-    def _own(self, name: str) -> Callable[[F], F]:
+    def _own(self, kind: str, name: str) -> Callable[[F], F]:
         def register(function: F) -> F:
-            handler = OwnMethod(function, self._threads)
-            self._offers.speaks = self._offers.speaks or handler.takes_context
-            self._handlers[name] = handler
+            self._offers.add(kind, name, OwnMethod(function, self._threads))
             return function
 
         return register
 
     def remove_tool(self, name: str) -> None:
+        """Take back a tool; calls that run already end as they would. From any thread, as the others."""
         self._offers.remove("tools", name)
 
     def remove_resource(self, uri: str) -> None:
@@ -263,7 +329,7 @@ class Server:
 
     def resource_changed(self, uri: str) -> None:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
-        self._offers.changes.resource_updated(uri)
+        self._offers.resource_changed(uri)
 
     def capabilities(self) -> ServerCapabilities:
         """What this server can do, derived from what is registered."""
@@ -276,10 +342,12 @@ class Server:
         self._offers.changes.close()
         self.asker.parking.close()
 
-    def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
+    def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
         found = self._offers.tools.get(tool)
-        return found.param_headers if found is not None else ()
+        if found is None or (principal is not None and self._offers.limited and self._offers.hides(found, principal)):
+            return ()
+        return found.param_headers
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
