@@ -59,7 +59,13 @@ def _rebuilt(hint: Any, origin: Any) -> Any:
 
 def optional(hint: Any) -> Any:
     """`x: int = None` means what it does: None may be said, too."""
-    return Union[hint, None]  # noqa: UP007 - built at run time
+    return hint if _takes_none(hint) else Union[hint, None]  # noqa: UP007 - built at run time
+
+
+def _takes_none(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        return _takes_none(hint.__origin__)
+    return hint is Any or (type(None) in get_args(hint) and get_origin(hint) in _UNIONS)
 
 
 def default_of(default: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -27,8 +27,8 @@ _ARTICLES = {
     "null": "null",
 }
 _FORMATS = {
-    "date-time": ("a date and time of RFC 3339", "2026-07-28T12:00:00Z"),
-    "date": ("a date", "2026-07-28"),
+    "date-time": ("a date and time of RFC 3339", "2031-05-17T12:00:00Z"),
+    "date": ("a date", "2031-05-17"),
     "time": ("a time with its offset", "12:00:00Z"),
     "duration": ("a duration of ISO 8601 in days, hours, minutes and seconds", "PT1H30M"),
     "uuid": ("a UUID", "123e4567-e89b-42d3-a456-426614174000"),

@@ -207,7 +207,7 @@ def with_default(schema: Schema, value: Any) -> Schema:
     if value is None:
         return without_null(schema)
     told = json_default(value)
-    return {**schema, "default": told[0]} if told else schema
+    return {**schema, "default": told[0]} if told and told[0] is not None else schema  # infinity has no word either
 
 
 def json_default(value: Any) -> tuple[Any] | None:
