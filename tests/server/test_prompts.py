@@ -219,3 +219,11 @@ async def test_messages_hold_any_block():
     assert first["role"] == "user" and first["content"]["resource"]["uri"] == "book://1"
     assert second == {"role": "assistant", "content": {"type": "image", "data": "AA==", "mimeType": "image/png"}}
     assert third == user("and?")
+
+
+def test_a_generator_is_no_prompt():
+    async def spoken():
+        yield "x"
+
+    with pytest.raises(LocalError, match="cannot be a generator"):
+        prompt(spoken)

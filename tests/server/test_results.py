@@ -4,6 +4,7 @@ import dataclasses
 import json
 import logging
 
+import attrs
 import msgspec
 import pytest
 from msgspec import UNSET
@@ -26,6 +27,11 @@ class Struct(msgspec.Struct):
 
 @dataclasses.dataclass
 class Data:
+    a: int
+
+
+@attrs.define
+class Attrs:
     a: int
 
 
@@ -89,7 +95,7 @@ def test_beside_blocks_everything_else_is_text():
     assert [block["text"] for block in content[1:]] == ['{"a":1}', "null", "x"]
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, Struct(1), Data(1), Model(1)])
+@pytest.mark.parametrize("value", [{"a": 1}, Struct(1), Data(1), Attrs(1), Model(1)])
 def test_records_are_structured_with_their_text_twin(value):
     result = result_of_value(value)
     assert structured(result) == {"a": 1} and json.loads(texts(result)[0]) == {"a": 1}

@@ -45,6 +45,8 @@ class Completions:
         self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
         self._found: dict[_Place, tuple[Signature, Caller]] = {}
         self._was_offered = False
+        self.takes_context = False
+        """Does any of them take a Context, and so may log?"""
 
     @property
     def offered(self) -> bool:
@@ -78,6 +80,7 @@ class Completions:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
         self._was_offered = True
         self._found[place] = (signature, caller_of(function, signature, self._threads))
+        self.takes_context = self.takes_context or signature.context is not None
         return function
 
     async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:

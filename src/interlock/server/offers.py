@@ -234,7 +234,7 @@ class Offers:
             "resources": self.resources.offered,
             "prompts": self.prompts.offered,
             "completions": self.completions.offered,
-            "logging": self.speaks,
+            "logging": self.speaks or self.completions.takes_context,
         }
 
 

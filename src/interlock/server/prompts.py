@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import InternalError, InvalidParams
+from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.types.common import Icon
 from ..wire.types.content import Content
@@ -23,6 +23,7 @@ from .context import Context
 from .failures import failure_text
 from .icons import checked_icons
 from .schema import read_signature
+from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
@@ -46,6 +47,8 @@ class RegisteredPrompt:
         required = set(cast("list[str]", signature.schema.get("required", [])))
         self.takes_context = signature.context is not None
         self.names = signature.names
+        if is_stream(function):
+            raise LocalError(f"{function!r}: a prompt returns its messages, all at once: it cannot be a generator")
         named = name or cast(str, getattr(function, "__name__", ""))
         self.noun = Prompt(
             name=named,

@@ -116,7 +116,10 @@ def _block(value: Any) -> Any:
 
 
 def _is_record(value: Any) -> bool:
-    return isinstance(value, Mapping | msgspec.Struct) or is_dataclass(value) or hasattr(value, "model_dump")
+    kind = cast("type[Any]", type(value))
+    if issubclass(kind, Mapping | msgspec.Struct) or is_dataclass(kind):
+        return True
+    return hasattr(kind, "__attrs_attrs__") or hasattr(kind, "model_dump")
 
 
 # --- results by hand ---

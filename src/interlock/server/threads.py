@@ -50,8 +50,10 @@ class _Job:
 
     def _fail(self, error: BaseException) -> None:
         if not self.future.done():
-            # A future refuses StopIteration; the others reach the awaiting task as they are.
-            self.future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
+            # A future refuses StopIteration, and GeneratorExit would close the coroutines that wait for it; the others
+            # reach the awaiting task as they are.
+            odd = isinstance(error, StopIteration | GeneratorExit)
+            self.future.set_exception(RuntimeError(repr(error)) if odd else error)
 
 
 def _nothing() -> None: ...
