@@ -408,8 +408,8 @@ MEMBERS = {
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
-    "Exchange": "ask begin_once end_once home live meta method notify outlet params patience peer raw release_stream "
-    "silence",
+    "Exchange": "ask begin_once end_once home live meta method notify once outlet params patience peer raw "
+    "release_stream silence",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
