@@ -14,7 +14,10 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client.client import Client as Client
+    from .server.bounds import Concurrency as Concurrency
     from .server.context import Context as Context
+    from .server.rate_limits import Rate as Rate
+    from .server.rate_limits import RateLimits as RateLimits
     from .server.server import Server as Server
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
@@ -37,6 +40,7 @@ _WHERE = {
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
+    "Concurrency": "server.bounds",
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
@@ -45,6 +49,8 @@ _WHERE = {
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
     "PromptMessage": "wire.types.prompts",
+    "Rate": "server.rate_limits",
+    "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
@@ -59,6 +65,7 @@ __all__ = [
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
@@ -67,6 +74,8 @@ __all__ = [
     "Keepalive",
     "Patience",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",

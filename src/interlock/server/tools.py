@@ -18,9 +18,11 @@ from ..wire.exchange import Exchange, Result
 from ..wire.frames import encode
 from ..wire.types.content import CONTENT_TYPES
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
-from .calling import caller_of
+from .bounds import Concurrency
+from .calling import ThreadPolicy, caller_of
 from .context import Context
 from .given_schema import Arguments, read_given
+from .guards import Guards
 from .schema import Signature, read_signature
 from .threads import Threads
 
@@ -38,6 +40,7 @@ class RegisteredTool:
         function: Callable[..., Any],
         *,
         threads: Threads,
+        guards: Guards | None = None,
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
@@ -46,6 +49,9 @@ class RegisteredTool:
         meta: Mapping[str, Any] | None = None,
         park: bool = False,
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> None:
         self.park, self.single_use = park, single_use
         signature, self._arguments = _signature(function, input_schema)
@@ -60,8 +66,9 @@ class RegisteredTool:
             meta=dict(meta) if meta else UNSET,
         )
         self.param_headers = _param_headers(self.name, signature.schema)
-        self._call = caller_of(function, signature, threads)
         _check_name(self.name)
+        call = caller_of(function, signature, threads, thread)
+        self._call = (guards or Guards()).tool(call, function, self.name, timeout=timeout, concurrency=concurrency)
 
     async def call(self, exchange: Exchange) -> Result:
         params: CallToolParams = exchange.params
