@@ -33,7 +33,7 @@ class LogMeter:
     def __init__(self, now: float) -> None:
         self._tokens = _BURST
         self._at = now
-        self._told = float("-inf")
+        self._told = {True: float("-inf"), False: float("-inf")}
         self._dropped, self._worst = 0, 0
 
     def admit(self, level: str, now: float) -> bool:
@@ -46,13 +46,16 @@ class LogMeter:
         self._worst = max(self._worst, _RANK[level])
         return False
 
-    def left_out(self, now: float) -> dict[str, Any] | None:
-        """How many did not fit, at the level of the worst of them. Beyond the rate it is told once a second."""
-        if not self._dropped or (self._tokens < 1 and now - self._told < 1):
+    def left_out(self, now: float, *, last: bool) -> dict[str, Any] | None:
+        """How many did not fit, at the level of the worst of them; `last`: nothing else is said for this request.
+
+        Of either kind there is one a second, or the counts themselves would be a flood. What is not told adds up.
+        """
+        if not self._dropped or now - self._told[last] < 1:
             return None
         told = f"{self._dropped} log messages were left out: {_PER_SECOND:g} a second are sent, {_BURST:g} at once"
         notice = {"level": LOG_LEVELS[self._worst], "logger": _LOGGER, "data": told}
-        self._told, self._dropped, self._worst = now, 0, 0
+        self._told[last], self._dropped, self._worst = now, 0, 0
         return notice
 
 
@@ -73,13 +76,13 @@ def log_notices(peer: Peer, params: Params, redact: Callable[[Any], Any] | None,
     if not meter.admit(params["level"], now):
         return []
     message = _without_secrets(params, redact or redact_secrets)
-    return [notice for notice in (left_out_notice(peer, now), message) if notice is not None]
+    return [notice for notice in (left_out_notice(peer, now, last=False), message) if notice is not None]
 
 
-def left_out_notice(peer: Peer, now: float) -> dict[str, Any] | None:
+def left_out_notice(peer: Peer, now: float, *, last: bool) -> dict[str, Any] | None:
     """How many messages to this client did not fit since it was told last; None where there is nothing to tell."""
     meter: LogMeter | None = getattr(peer, "log_meter", None)
-    notice = meter.left_out(now) if meter is not None else None
+    notice = meter.left_out(now, last=last) if meter is not None else None
     return notice if notice is not None and is_heard(peer, notice["level"]) else None  # its level may be another now
 
 

@@ -130,5 +130,5 @@ class Served(Exchange):
         held = self.meter.rest() if self.meter is not None else None
         if held is not None:
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
-        if (told := left_out_notice(self.peer, monotonic())) is not None:
+        if (told := left_out_notice(self.peer, monotonic(), last=True)) is not None:
             await self.outlet.tell("notifications/message", told)
