@@ -145,9 +145,9 @@ class HttpCall:
         """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
 
     @property
-    def address(self) -> str | None:
-        """What tells one nameless caller from another."""
-        return self.client[0] if self.client else None
+    def address(self) -> str:
+        """What tells one nameless caller from another; all those of whom nothing is known are one."""
+        return self.client[0] if self.client else ""
 
     @property
     def events(self) -> bool:
