@@ -324,7 +324,7 @@ class Server:
             resources=self._resources.offered,
             prompts=self._prompts.offered,
             completions=self._completions.offered,
-            logging=self._speaks,
+            logging=self._speaks or self._completions.takes_context,
         )
 
     async def _discover(self, exchange: Exchange) -> Result:
