@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, Refused
+from interlock import Client, Context, Refused
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 
@@ -119,3 +119,37 @@ async def test_testing(page, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert any(line.startswith(call[:-1]) for line in shown) and answer in shown
     assert call in PAGE.read_text(encoding="utf-8") and answer in PAGE.read_text(encoding="utf-8")
+
+
+async def test_threads_and_bounds(server):
+    async with Client(server) as client:
+        for tool, arguments, said in (
+            ("digest", {"text": ""}, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("scan", {"pages": 2}, "2 pages"),
+            ("count", {}, "2"),
+            ("translate", {"text": "a"}, "A"),
+        ):
+            assert (await client.call_tool(tool, arguments)).content[0].text == said
+
+
+async def test_what_goes_out(page):
+    heard = []
+    careful, private = page["careful"], page["private"]
+
+    @careful.tool
+    async def markup() -> str:
+        return "<b>"
+
+    @private.tool
+    async def speak(ctx: Context) -> str:
+        await ctx.log("info", "Ada has token=abc")
+        return "said"
+
+    async with Client(careful) as client:
+        assert (await client.call_tool("markup", {})).content[0].text == "&lt;b>"
+    for server, tool, arguments in ((page["server"], "restock", {"id": 1}), (private, "speak", {})):
+        async with Client(
+            server, revision="2025-11-25", on_notification=lambda _, params: heard.append(params["data"])
+        ) as client:
+            await client.call_tool(tool, arguments)
+    assert heard == [{"book": 1, "token": "[redacted]"}, "[a person] has token=[redacted]"]

@@ -374,6 +374,7 @@ API = {
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
@@ -385,6 +386,8 @@ API = {
     "Keepalive",
     "Patience",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",
@@ -401,7 +404,8 @@ MEMBERS = {
     "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "cancelled client elicit elicit_url exchange log once progress release_stream roots sample trace",
-    "Exchange": "ask begin_once end_once live meta method notify params patience peer raw release_stream silence",
+    "Exchange": "ask begin_once deadline end_once live meta method notify params patience peer raw redact "
+    "release_stream silence timer",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "asgi capabilities completion method notification param_headers prompt remove_prompt remove_resource "
@@ -411,7 +415,7 @@ PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
     "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
-    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds",
+    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
+    from .server.bounds import Concurrency as Concurrency
     from .server.context import Context as Context
+    from .server.rate_limits import Rate as Rate
+    from .server.rate_limits import RateLimits as RateLimits
     from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
     from .transport.child import Command as Command
@@ -45,6 +48,7 @@ _WHERE = {
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
+    "Concurrency": "server.bounds",
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
@@ -56,6 +60,8 @@ _WHERE = {
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
     "PromptMessage": "wire.types.prompts",
+    "Rate": "server.rate_limits",
+    "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
@@ -73,6 +79,7 @@ __all__ = [
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
@@ -84,6 +91,8 @@ __all__ = [
     "Keepalive",
     "Patience",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",

@@ -143,3 +143,14 @@ def test_it_is_offered_from_the_first_on():
 
     assert not Completions(Threads(1), names_of).offered
     assert completions(city).offered
+
+
+def test_it_is_known_whether_any_of_them_may_log():
+    async def silent(value):
+        return []
+
+    async def speaks(value, ctx: Context):
+        return []
+
+    assert not completions(silent).takes_context
+    assert completions(speaks).takes_context

@@ -34,6 +34,11 @@ class Completions:
     def offered(self) -> bool:
         return bool(self._found)
 
+    @property
+    def takes_context(self) -> bool:
+        """May any of them log?"""
+        return any(signature.context is not None for signature, _ in self._found.values())
+
     def register(self, prompt: str | None, template: str | None, argument: str) -> Callable[[F], F]:
         """The decorator for one argument of something that is there already."""
         if (prompt is None) == (template is None):

@@ -28,11 +28,13 @@ from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
-from .calling import caller_of
+from .bounds import Concurrency
+from .calling import ThreadPolicy, caller_of
 from .changes import Changes
 from .completions import Completions
 from .context import Context
 from .declared import declared
+from .guards import GuardOptions, Guards
 from .icons import checked_icons
 from .outputs import OutputSchema
 from .pages import Catalogue, cache_hints
@@ -74,6 +76,7 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
+        **guards: Unpack[GuardOptions],
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -93,6 +96,8 @@ class Server:
         self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
+        self._guards = Guards(**guards)
+        self.http_filter, self.stalls = self._guards.http_filter(), self._guards.stalls
         self._changes = Changes()
         self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
         self._resources = ResourceSet(self._threads, page_size)
@@ -100,7 +105,7 @@ class Server:
         self._completions = Completions(self._threads, self._names_of)
         self._speaks = False  # does any handler take a Context, and so may log?
         self._handlers = self._answers()
-        self._handler: Handler = self._dispatch
+        self._handler: Handler = self._guards.around(self._dispatch)
         self._filtered = False
 
     def _answers(self) -> dict[str, Handler]:
@@ -173,6 +178,9 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         asks: Asks = "replay",
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it.
@@ -184,11 +192,14 @@ class Server:
 
         A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
         to repeat. With `single_use` every state that travels between its rounds counts once.
+
+        After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
+        run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
         """
 
         def register(function: F) -> F:
             check_author_keys(facts.get("meta"))
-            tool = RegisteredTool(function, threads=self._threads, **facts)
+            tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
             self._add(self._tools, "tools", tool.name, tool)
             if tool.embeds:
                 self._resources.fixed.offered = True  # who embeds resources declares them (TOOLS-18)
@@ -322,7 +333,7 @@ class Server:
             resources=self._resources.offered,
             prompts=self._prompts.offered,
             completions=self._completions.offered,
-            logging=self._speaks,
+            logging=self._speaks or self._completions.takes_context,
         )
 
     async def _discover(self, exchange: Exchange) -> Result:

@@ -119,6 +119,7 @@ class HttpCall:
         "_timer",
         "_timing",
         "_waits_for",
+        "client",
         "end",
         "id",
     )
@@ -140,6 +141,13 @@ class HttpCall:
         self._beat.join(self, self._loop)
         self.id: Id | None = None
         self.end: End | None = None
+        self.client: tuple[str, int] | None = None
+        """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
+
+    @property
+    def address(self) -> str:
+        """What tells one nameless caller from another; all those of whom nothing is known are one."""
+        return self.client[0] if self.client else ""
 
     @property
     def events(self) -> bool:

@@ -19,6 +19,7 @@ from .types.common import Implementation
 
 __all__ = [
     "Exchange",
+    "Timer",
     "Handler",
     "Work",
     "Filter",
@@ -73,7 +74,10 @@ ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
 class Peer:
     """Who asks, as far as this one request tells."""
 
-    __slots__ = ("capabilities", "info", "log_level", "principal")
+    __slots__ = ("capabilities", "info", "log_level", "log_meter", "principal")
+
+    log_meter: Any
+    """Counts the log messages sent to it; not there before the first one (revisions/log_meter.py)."""
 
     def __init__(
         self,
@@ -110,13 +114,28 @@ class Question(msgspec.Struct, frozen=True):
     """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
 
 
+class Timer(Protocol):
+    """Bounds a run. It stands still while the other side is asked: their time is not the run's."""
+
+    deadline: float
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
 class Exchange:
     """One request. What is said through `notify` and `ask` rides with it and cannot pick a wrong stream.
 
     This base speaks to nobody; the edges and the callers derive the ones that do.
     """
 
-    __slots__ = ("_done", "live", "meta", "method", "params", "patience", "peer", "raw")
+    __slots__ = ("_done", "live", "meta", "method", "params", "patience", "peer", "raw", "redact", "timer")
+
+    timer: Timer
+    """Not there at all unless the run is bounded, so that others pay nothing."""
+    redact: Callable[[Any], Any]
+    """What is done to log messages instead of the usual (redaction.py); not there where nobody says."""
 
     def __init__(
         self,
@@ -140,6 +159,12 @@ class Exchange:
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
         self._done: dict[str, bytes] | None = None
+
+    @property
+    def deadline(self) -> float | None:
+        """When the run is stopped, by `time.monotonic()`; None where nothing bounds it."""
+        timer: Timer | None = getattr(self, "timer", None)
+        return None if timer is None else timer.deadline
 
     def silence(self) -> None:
         self.live = False
