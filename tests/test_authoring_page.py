@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 def server():
     found: dict = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, str(PAGE), "exec"), found)
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
     return found["server"]
 
 
@@ -67,3 +67,17 @@ async def test_schemas(server):
         assert (await client.call_tool("find", {"title": "Emma"})).text == "Emma"
         assert tools["nearest"]["properties"]["region"]["x-mcp-header"] == "Region"
         assert (await client.call_tool("nearest")).text == "anywhere"
+
+
+async def test_arguments(server):
+    async with Client(server) as client:
+        schema = next(tool for tool in await client.list_tools() if tool.name == "lend").input_schema
+        assert schema["properties"]["until"]["description"] == "The day it must be back."
+        assert schema["properties"]["reader"]["description"] == "Who borrows."
+        assert schema["properties"]["note"] == {"type": "string"}
+        fits = {"id": "1", "reader": {"name": "Ada"}, "until": "2031-05-17", "toolCallId": "x"}
+        assert (await client.call_tool("lend", fits)).text == "Ada has Moby Dick until 2031-05-17"
+        wrong = await client.call_tool("lend", fits | {"reader": {"name": "Ada", "age": -1}, "dryRun": True})
+        assert "reader.age: -1 does not fit; expected an integer at least 0; for example 0" in wrong.text
+        assert "did you mean 'dry_run'?" in wrong.text
+        assert (await client.call_tool("find", {"author": "Austen"})).is_error

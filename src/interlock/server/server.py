@@ -174,7 +174,7 @@ class Server:
         """Offer a function as a tool: bare, or with facts about it.
 
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
-        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
+        arguments are checked against it, and the function takes them in one `dict` (or as `**arguments`).
 
         A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
         repeat. With `single_use` every state that travels between its rounds counts once.
