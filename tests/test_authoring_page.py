@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 def page():
     found: dict = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, str(PAGE), "exec"), found)
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
     return found
 
 
@@ -81,14 +81,14 @@ async def test_what_a_tool_gives(server):
     async with Client(server) as client:
         schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
         book = {"id": {"type": "integer"}, "title": {"type": "string"}}
-        assert schemas["newest"]["properties"] == schemas["lend"]["properties"] == book
+        assert schemas["newest"]["properties"] == schemas["check_out"]["properties"] == book
         newest = await client.call_tool("newest")
         assert newest.structured == {"id": 2, "title": "Emma"} and newest.text == '{"id":2,"title":"Emma"}'
         assert (await client.call_tool("titles")).structured == ["Moby Dick", "Emma"]
-        lent = await client.call_tool("lend", {"id": 1})
+        lent = await client.call_tool("check_out", {"id": 1})
         assert (lent.text, lent.structured["title"]) == ("Lent: Moby Dick", "Moby Dick")
         assert lent.meta["com.example/shelf"] == "A3"
-        assert (await client.call_tool("lend", {"id": 9})).is_error
+        assert (await client.call_tool("check_out", {"id": 9})).is_error
     async with Client(server, revision="2025-11-25") as client:
         assert (await client.call_tool("titles")).structured == {"result": ["Moby Dick", "Emma"]}
 
@@ -153,3 +153,17 @@ async def test_what_goes_out(page):
         ) as client:
             await client.call_tool(tool, arguments)
     assert heard == [{"book": 1, "token": "[redacted]"}, "[a person] has token=[redacted]"]
+
+
+async def test_arguments(server):
+    async with Client(server) as client:
+        schema = next(tool for tool in await client.list_tools() if tool.name == "lend").input_schema
+        assert schema["properties"]["until"]["description"] == "The day it must be back."
+        assert schema["properties"]["reader"]["description"] == "Who borrows."
+        assert schema["properties"]["note"] == {"type": "string"}
+        fits = {"id": "1", "reader": {"name": "Ada"}, "until": "2031-05-17", "toolCallId": "x"}
+        assert (await client.call_tool("lend", fits)).text == "Ada has Moby Dick until 2031-05-17"
+        wrong = await client.call_tool("lend", fits | {"reader": {"name": "Ada", "age": -1}, "dryRun": True})
+        assert "reader.age: -1 does not fit; expected an integer at least 0; for example 18" in wrong.text
+        assert "did you mean 'dry_run'?" in wrong.text
+        assert (await client.call_tool("find", {"author": "Austen"})).is_error
