@@ -150,7 +150,7 @@ async def test_it_listens_to_this_machine_only(monkeypatch):
     monkeypatch.setattr(
         socket, "create_server", lambda address, **more: bound.append(address) or really(address, **more)
     )
-    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop: main.close())
+    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop, watcher: main.close())
     House().server.run("http", port=0)
     assert bound == [("127.0.0.1", 0)]
     with pytest.raises(LocalError):
