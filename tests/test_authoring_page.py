@@ -61,6 +61,9 @@ async def test_content(server):
     async with Client(server) as client:
         shown = (await client.call_tool("show", {"id": 2})).content
         assert [type(block).__name__ for block in shown] == ["TextContent", "ImageContent", "ResourceLink"]
+        assert shown[1].annotations.audience == ["user"]
+        [file] = (await client.call_tool("receipt", {"id": 2})).content
+        assert (file.resource.uri, file.resource.text) == ("file:///receipt.txt", "Lent: Emma")
         held, said = (await client.get_prompt("discuss", {"id": "1"})).messages
         assert held.content.resource.text == "Call me Ishmael." and said.content.text == "What happens next?"
 
@@ -72,6 +75,50 @@ async def test_schemas(server):
         assert (await client.call_tool("find", {"title": "Emma"})).text == "Emma"
         assert tools["nearest"]["properties"]["region"]["x-mcp-header"] == "Region"
         assert (await client.call_tool("nearest")).text == "anywhere"
+
+
+async def test_what_a_tool_gives(server):
+    async with Client(server) as client:
+        schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
+        book = {"id": {"type": "integer"}, "title": {"type": "string"}}
+        assert schemas["newest"]["properties"] == schemas["lend"]["properties"] == book
+        newest = await client.call_tool("newest")
+        assert newest.structured == {"id": 2, "title": "Emma"} and newest.text == '{"id":2,"title":"Emma"}'
+        assert (await client.call_tool("titles")).structured == ["Moby Dick", "Emma"]
+        lent = await client.call_tool("lend", {"id": 1})
+        assert (lent.text, lent.structured["title"]) == ("Lent: Moby Dick", "Moby Dick")
+        assert lent.meta["com.example/shelf"] == "A3"
+        assert (await client.call_tool("lend", {"id": 9})).is_error
+    async with Client(server, revision="2025-11-25") as client:
+        assert (await client.call_tool("titles")).structured == {"result": ["Moby Dick", "Emma"]}
+
+
+async def test_values_on_the_way(server):
+    told = []
+    async with Client(server) as client:
+        done = await client.call_tool("count_pages", {"id": 1}, on_progress=lambda *step: told.append(step[0]))
+        assert done.structured == 300 and told == [1, 2, 3]
+
+
+async def test_failures(server):
+    async with Client(server) as client:
+        assert (await client.call_tool("reserve", {"id": 9})).text == "There is no book 9; the numbers are [1, 2]"
+
+
+async def test_icons(server):
+    async with Client(server) as client:
+        [hours] = [tool for tool in await client.list_tools() if tool.name == "hours"]
+        assert hours.icons[0].sizes == ["48x48"]
+
+
+async def test_testing(page, capsys):
+    await page["test_show"]()
+    await page["test_borrow"]()
+    call = '> tools/call #2 {"name": "reserve", "arguments": {"id": 1}}'
+    answer = '< #2 result {"resultType": "complete", "content": [{"type": "text", "text": "reserved"}]}'
+    shown = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(call[:-1]) for line in shown) and answer in shown
+    assert call in PAGE.read_text(encoding="utf-8") and answer in PAGE.read_text(encoding="utf-8")
 
 
 async def test_threads_and_bounds(server):

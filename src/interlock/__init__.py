@@ -14,10 +14,14 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client.client import Client as Client
+    from .server.blocks import Audio as Audio
+    from .server.blocks import File as File
+    from .server.blocks import Image as Image
     from .server.bounds import Concurrency as Concurrency
     from .server.context import Context as Context
     from .server.rate_limits import Rate as Rate
     from .server.rate_limits import RateLimits as RateLimits
+    from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
     from .wire.link import Patience as Patience
+    from .wire.types.common import Annotations as Annotations
+    from .wire.types.common import Icon as Icon
     from .wire.types.content import AudioContent as AudioContent
     from .wire.types.content import EmbeddedResource as EmbeddedResource
     from .wire.types.content import ImageContent as ImageContent
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
     from .wire.types.tools import ToolAnnotations as ToolAnnotations
 
 _WHERE = {
+    "Annotations": "wire.types.common",
+    "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
@@ -44,6 +52,9 @@ _WHERE = {
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
+    "File": "server.blocks",
+    "Icon": "wire.types.common",
+    "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
     "Keepalive": "transport.keepalive",
@@ -59,9 +70,12 @@ _WHERE = {
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
+    "ToolResult": "server.results",
 }
 
 __all__ = [
+    "Annotations",
+    "Audio",
     "AudioContent",
     "Client",
     "Command",
@@ -69,6 +83,9 @@ __all__ = [
     "Context",
     "EmbeddedResource",
     "Exchange",
+    "File",
+    "Icon",
+    "Image",
     "ImageContent",
     "InterlockError",
     "Keepalive",
@@ -84,6 +101,7 @@ __all__ = [
     "TextContent",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "__version__",
 ]
 

@@ -30,11 +30,12 @@ async def test_what_it_raises_is_raised_at_the_caller(error):
     assert caught.value is error
 
 
-async def test_a_stop_iteration_becomes_an_error_that_a_future_can_hold():
+@pytest.mark.parametrize("kind", [StopIteration, GeneratorExit])
+async def test_what_a_coroutine_cannot_be_told_becomes_an_error_that_it_can(kind):
     def fails():
-        raise StopIteration("x")
+        raise kind("x")
 
-    with pytest.raises(RuntimeError, match="StopIteration"):
+    with pytest.raises(RuntimeError, match=kind.__name__):
         await Threads(1).run(fails)
 
 

@@ -35,12 +35,14 @@ from .completions import Completions
 from .context import Context
 from .declared import declared
 from .guards import GuardOptions, Guards
+from .icons import checked_icons
+from .outputs import OutputSchema
 from .pages import Catalogue, cache_hints
 from .prompts import RegisteredPrompt
 from .resource_set import ResourceSet
 from .schema import read_signature
 from .threads import Threads
-from .tools import RegisteredTool
+from .tools import Asks, RegisteredTool
 
 __all__ = ["Server"]
 
@@ -81,7 +83,7 @@ class Server:
             version=version,
             title=title or UNSET,
             description=description or UNSET,
-            icons=icons or UNSET,
+            icons=checked_icons(icons, name),
             website_url=website_url or UNSET,
         )
         self.instructions = instructions
@@ -170,9 +172,11 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] | None = None,
         input_schema: Mapping[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         meta: Mapping[str, Any] | None = None,
-        park: bool = False,
+        asks: Asks = "replay",
         single_use: bool = False,
         timeout: float | None = None,
         concurrency: Concurrency | int | None = None,
@@ -184,8 +188,10 @@ class Server:
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
         and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
 
-        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
-        repeat. With `single_use` every state that travels between its rounds counts once.
+        What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
+
+        A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
+        to repeat. With `single_use` every state that travels between its rounds counts once.
 
         After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
         run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
@@ -195,6 +201,8 @@ class Server:
             check_author_keys(facts.get("meta"))
             tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
             self._add(self._tools, "tools", tool.name, tool)
+            if tool.embeds:
+                self._resources.fixed.offered = True  # who embeds resources declares them (TOOLS-18)
             return function
 
         return register if function is None else register(function)
@@ -233,6 +241,7 @@ class Server:
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        icons: Sequence[Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:

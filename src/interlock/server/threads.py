@@ -85,9 +85,11 @@ class _Job:
             return
         if not self._failed:
             self.future.set_result(outcome)
-        else:  # a future refuses StopIteration; the others reach the awaiting task as they are
-            stopped = isinstance(outcome, StopIteration)
-            self.future.set_exception(RuntimeError(repr(outcome)) if stopped else outcome)
+        else:
+            # A future refuses StopIteration, and GeneratorExit would close the coroutines that wait for it; the others
+            # reach the awaiting task as they are.
+            odd = isinstance(outcome, StopIteration | GeneratorExit)
+            self.future.set_exception(RuntimeError(repr(outcome)) if odd else outcome)
 
     def forget(self) -> None:
         """Nobody waits any more: what still waits for its turn frees its arguments."""

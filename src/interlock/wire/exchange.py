@@ -26,6 +26,7 @@ __all__ = [
     "Params",
     "Result",
     "Lasting",
+    "Among",
     "Peer",
     "Principal",
     "LOCAL",
@@ -47,6 +48,15 @@ class Lasting(dict[str, Any]):
     def __init__(self, members: Mapping[str, Any]) -> None:
         super().__init__(members)
         self.forms: dict[str, Raw] = {}
+
+
+class Among(dict[str, Any]):
+    """Structured output that is an object by chance: its tool may give other JSON values too, and declares so.
+
+    Revisions that know only objects wrap what such a tool gives, always: its listed schema cannot say it otherwise.
+    """
+
+    __slots__ = ()
 
 
 class Principal(msgspec.Struct, frozen=True):
