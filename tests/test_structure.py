@@ -141,12 +141,14 @@ def test_there_is_no_cycle_between_modules():
 def test_imports_are_late_only_where_it_pays():
     late = {(short(path), module) for path in FILES for module, is_late in imports_in(path, types_too=True) if is_late}
     # `interlock version` must not pay for a server, and `run` is the only command that touches the streams; a server
-    # over stdio is started by every launch of a host and must not pay for HTTP.
+    # over stdio is started by every launch of a host and must not pay for HTTP. The protocol is a class of
+    # uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
         ("cli/main.py", "interlock.version"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
+        ("transport/runner.py", "interlock.transport.http_protocol"),
     }
 
 
@@ -383,8 +385,10 @@ API = {
     "Image",
     "ImageContent",
     "InterlockError",
+    "Item",
     "Keepalive",
     "Patience",
+    "Principal",
     "PromptMessage",
     "Rate",
     "RateLimits",
@@ -393,29 +397,33 @@ API = {
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
     "__version__",
+    "files",
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
     "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
-    "Context": "cancelled client elicit elicit_url exchange log once progress release_stream roots sample trace",
-    "Exchange": "ask begin_once deadline end_once live meta method notify params patience peer raw redact "
+    "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
+    "progress read_resource release_stream request roots sample trace within_roots",
+    "Exchange": "ask begin_once deadline end_once home live meta method notify outlet params patience peer raw redact "
     "release_stream silence timer",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
-    "Server": "asgi capabilities completion method notification param_headers prompt remove_prompt remove_resource "
-    "remove_tool resource resource_changed run stop_listening tool use",
+    "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
+    "instructions method mount notification param_headers prompt remove_prompt remove_resource remove_tool "
+    "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
 }
 PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
     "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
-    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds guards",
+    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from .server.blocks import File as File
     from .server.blocks import Image as Image
     from .server.bounds import Concurrency as Concurrency
+    from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
+    from .server.files import files as files
     from .server.rate_limits import Rate as Rate
     from .server.rate_limits import RateLimits as RateLimits
     from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
+    from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import InterlockError as InterlockError
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
+    from .wire.exchange import Principal as Principal
     from .wire.link import Patience as Patience
     from .wire.types.common import Annotations as Annotations
     from .wire.types.common import Icon as Icon
@@ -57,8 +61,10 @@ _WHERE = {
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
+    "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Rate": "server.rate_limits",
     "RateLimits": "server.rate_limits",
@@ -67,10 +73,12 @@ _WHERE = {
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "Suggestions": "server.completions",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
+    "files": "server.files",
 }
 
 __all__ = [
@@ -88,8 +96,10 @@ __all__ = [
     "Image",
     "ImageContent",
     "InterlockError",
+    "Item",
     "Keepalive",
     "Patience",
+    "Principal",
     "PromptMessage",
     "Rate",
     "RateLimits",
@@ -98,11 +108,13 @@ __all__ = [
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
     "__version__",
+    "files",
 ]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.revisions.http_rules import HttpRefusal
-from interlock.transport import runner
+from interlock.transport import http_protocol
 from interlock.transport.http_server import Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
@@ -150,7 +150,7 @@ async def test_it_listens_to_this_machine_only(monkeypatch):
     monkeypatch.setattr(
         socket, "create_server", lambda address, **more: bound.append(address) or really(address, **more)
     )
-    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop: main.close())
+    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop, watcher: main.close())
     House().server.run("http", port=0)
     assert bound == [("127.0.0.1", 0)]
     with pytest.raises(LocalError):
@@ -482,7 +482,11 @@ async def test_broken_base64_is_refused(value):
 def test_the_bounds_of_headers_are_documented():
     page = (Path(__file__).resolve().parents[2] / "docs" / "http_server.md").read_text(encoding="utf-8")
     [row] = [line for line in page.splitlines() if line.startswith("| head of a request")]
-    assert f"{runner._HEAD_BYTES // 1024} KiB" in row and f"{runner._HEAD_SECONDS:.0f} s" in row and "431" in row
+    assert (
+        f"{http_protocol._HEAD_BYTES // 1024} KiB" in row
+        and f"{http_protocol._HEAD_SECONDS:.0f} s" in row
+        and "431" in row
+    )
 
 
 # --- parameters in headers ---

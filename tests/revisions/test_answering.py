@@ -9,6 +9,7 @@ import pytest
 
 from interlock.revisions.answering import answer, refuse
 from interlock.revisions.served import Served
+from interlock.revisions.stamp import NO_STAMP, Stamp
 from interlock.revisions.table import REVISIONS
 from interlock.wire.errors import InvalidParams, ParseError, Refused, ResourceNotFound, UrlElicitationRequired
 from interlock.wire.exchange import Lasting, Peer
@@ -17,6 +18,7 @@ from interlock.wire.types.capabilities import ClientCapabilities
 from support.doubles import Outlet, turns
 
 A, B, C, D, E = REVISIONS.values()
+STAMPS = {name: Stamp({SERVER_INFO: name}) for name in ("one", "two")}
 
 
 async def nobody(exchange, question):
@@ -27,8 +29,8 @@ def served(revision=D, method="tools/call", outlet=None):
     return Served(method, {}, None, Peer(), NO_META, outlet or Outlet(), revision, nobody)
 
 
-async def answered(handler, revision=D, method="tools/call", id=7):
-    return json.loads(await answer(handler, served(revision, method), id))
+async def answered(handler, revision=D, method="tools/call", id=7, stamp=NO_STAMP):
+    return json.loads(await answer(handler, served(revision, method), id, stamp))
 
 
 def gives(result):
@@ -67,8 +69,15 @@ async def test_a_lasting_result_is_encoded_once_per_revision():
         page["tools"] = "changed behind its back"  # shows that the second answer is not encoded again
         assert await answered(gives(page), revision, "tools/list") == first
         page["tools"] = [{"name": "n", "title": "T"}]
-    assert set(page.forms) == {A.name, D.name, E.name}
-    assert b"title" not in bytes(page.forms[A.name])
+    assert {name for name, _ in page.forms} == {A.name, D.name, E.name}
+    assert b"title" not in bytes(page.forms[A.name, NO_STAMP])
+
+
+async def test_a_lasting_result_of_two_makers_says_each_time_who_made_it():
+    page = Lasting({"tools": []})
+    for name in ("one", "two", "one"):
+        stamp = STAMPS[name]
+        assert (await answered(gives(page), E, "tools/list", stamp=stamp))["result"]["_meta"] == {SERVER_INFO: name}
 
 
 async def test_a_refusal_has_the_code_of_its_revision():

@@ -200,3 +200,24 @@ def test_accept_says_what_is_read(accept, json, events):
 @pytest.mark.parametrize(("accept", "expected"), [("text/html", 406), ("application/json", None), ("*/*", None)])
 def test_who_reads_neither_form_is_refused(accept, expected):
     assert status(accept=accept) == expected
+
+
+@pytest.mark.parametrize("text", ["{}", "http://{}", "https://{}"])
+def test_a_name_is_not_known_by_its_beginning(text):
+    long = text.format("localhost:" + "0" * 600 + ".evil.example")
+    assert status(**{"host" if text == "{}" else "origin": long}) == 403
+
+
+@pytest.mark.parametrize(
+    ("coding", "expected"), [("chunked", None), ("Chunked", None), ("gzip, chunked", 501), ("gzip", 501), ("", 501)]
+)
+def test_only_chunks_are_unpacked(coding, expected):
+    assert status(transfer_encoding=coding) == expected
+    assert status(transfer_encoding=coding, content_length="3") is None, "the parser decides which of them counts"
+
+
+def test_a_coding_in_pieces_is_read_as_a_whole():
+    lines = [(name.encode(), value.encode()) for name, value in GOOD.items()]
+    headers = Headers([*lines, (b"content-encoding", b"gzip"), (b"content-encoding", b"identity")])
+    refusal = Guard(body_bytes=100).unreadable(headers)
+    assert refusal is not None and refusal.status == 415

@@ -101,7 +101,7 @@ def test_what_came_twice_is_known():
 
 def test_accept_may_come_in_pieces():
     found = Headers([(b"accept", b"application/json"), (b"accept", b"text/event-stream")])
-    assert found.values[b"accept"] == b"application/json,text/event-stream"
+    assert found.values[b"accept"] == b"application/json, text/event-stream"
 
 
 # --- routing ---
@@ -240,3 +240,8 @@ def test_a_handshake_version_is_not_modern(version):
 
 def test_text_for_hooks_is_complete():
     assert Headers([(b"authorization", b" Bearer x ")]).as_text() == {"authorization": "Bearer x"}
+
+
+def test_text_for_hooks_has_every_value():
+    lines = [(b"x-key", b"good"), (b"x-other", b"1"), (b"x-key", b"bad")]
+    assert Headers(lines).as_text() == {"x-key": "good, bad", "x-other": "1"}

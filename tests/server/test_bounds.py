@@ -45,6 +45,18 @@ async def test_a_call_over_its_time_is_cancelled_and_told():
 
 
 @virtual_time
+async def test_what_is_returned_in_spite_of_the_cancellation_is_dropped():
+    async def stubborn(exchange):
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            return "all the same"
+
+    with pytest.raises(ToolError, match="it took longer than 30 s"):
+        await timed(stubborn, 30)({}, spoken())
+
+
+@virtual_time
 async def test_a_call_within_its_time_is_as_ever():
     async def quick(exchange):
         await asyncio.sleep(29)

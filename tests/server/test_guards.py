@@ -19,20 +19,20 @@ def call(arguments, exchange): ...
 
 def test_without_guards_everything_is_as_it_was():
     guards = Guards(rate_limits=None, stall_seconds=None)
-    assert guards.around(handler) is handler
+    assert guards.filter() is None
     assert guards.http_filter() is None
     assert guards.tool(call, handler, "t", timeout=None, concurrency=None) is call
 
 
 def test_the_default_limits_stand_only_before_http():
     guards = Guards()
-    assert guards.around(handler) is handler
+    assert guards.filter() is None
     assert guards.http_filter()(handler) is not handler
 
 
 def test_limits_for_everybody_stand_before_everything_once():
     guards = Guards(rate_limits=RateLimits(local=True))
-    assert guards.around(handler) is not handler
+    assert guards.filter()(handler) is not handler
     assert guards.http_filter() is None
 
 

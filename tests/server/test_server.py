@@ -90,32 +90,15 @@ async def test_a_server_may_speak_fewer_revisions():
         Server("s", revisions=("1999-01-01",))
 
 
-async def test_every_result_says_who_answered_unless_that_is_off():
+async def test_results_leave_who_answered_to_the_edge_unless_that_is_off():
     for method, params in (
         ("tools/list", {}),
         ("tools/call", {"name": "echo"}),
         ("prompts/get", {"name": "greet", "arguments": {"name": "x"}}),
     ):
-        assert SERVER_INFO in (await ask(full(), method, **params))["_meta"]
-        assert "_meta" not in await ask(full(identify=False), method, **params)
-
-
-async def test_the_name_of_the_server_joins_what_a_handler_says():
-    server = Server("s")
-
-    @server.method("example/meta")
-    async def meta() -> dict:
-        return {"_meta": {"com.example/x": 1}}
-
-    @server.method("example/other")
-    async def other() -> dict:
-        return {"_meta": {SERVER_INFO: "kept"}}
-
-    assert (await ask(server, "example/meta"))["_meta"] == {
-        "com.example/x": 1,
-        SERVER_INFO: {"name": "s", "version": "0"},
-    }
-    assert (await ask(server, "example/other"))["_meta"] == {SERVER_INFO: "kept"}
+        assert "_meta" not in await ask(full(), method, **params)
+    assert plain(full().stamp.on({}))["_meta"] == {SERVER_INFO: {"name": "s", "version": "0"}}
+    assert "_meta" not in full(identify=False).stamp.on({})
 
 
 async def test_the_hints_for_caches_are_configurable():
@@ -312,7 +295,7 @@ async def test_an_own_method_is_answered():
     def nothing() -> None: ...
 
     assert (await ask(server, "example/double", number=4))["doubled"] == 8
-    assert set(await ask(server, "example/nothing")) == {"_meta"}
+    assert await ask(server, "example/nothing") == {}
     with pytest.raises(InvalidParams, match="number") as caught:
         await ask(server, "example/double", number="4")
     assert "`" not in caught.value.message
@@ -384,7 +367,7 @@ async def test_what_a_filter_adds_to_one_result_is_in_no_other(method, params):
         async def around(exchange):
             result = await handler(exchange)
             if not calls:
-                result["_meta"]["com.example/user"] = "Ada"
+                result.setdefault("_meta", {})["com.example/user"] = "Ada"
             calls.append(1)
             return result
 
@@ -392,7 +375,7 @@ async def test_what_a_filter_adds_to_one_result_is_in_no_other(method, params):
 
     server.use(marks_the_first)
     assert "com.example/user" in (await ask(server, method, **params))["_meta"]
-    assert "com.example/user" not in (await ask(server, method, **params))["_meta"]
+    assert "_meta" not in await ask(server, method, **params)
     assert "com.example/user" not in (await ask(server, "server/discover"))["_meta"]
 
 
@@ -426,7 +409,7 @@ async def test_changes_are_told_to_who_listens():
         "notifications/resources/updated",
     ]
     server.stop_listening()
-    assert SERVER_INFO in (await task)["_meta"]
+    assert await task == {}
 
 
 # --- running ---

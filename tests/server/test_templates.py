@@ -102,3 +102,74 @@ def test_what_may_be_absent_needs_a_default():
 
     with pytest.raises(LocalError, match="default"):
         template("find:{?text}", find)
+
+
+# --- several values ---
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [(list[str], ["1", "2"]), (list[int], [1, 2]), (tuple[int, ...], (1, 2)), (str, "1/2"), (str | None, "1/2")],
+)
+def test_a_path_comes_as_a_list_or_as_a_text(hint, value):
+    async def tree(path): ...
+
+    tree.__annotations__["path"] = hint
+    assert template("t:x{/path*}", tree).arguments("t:x/1/2") == {"path": value}
+
+
+def test_a_path_may_be_absent():
+    async def tree(path: str = "top"): ...
+    async def strict(path: str): ...
+
+    assert template("t:x{/path*}", tree).arguments("t:x") == {"path": "top"}
+    assert template("t:x{/path*}", strict).arguments("t:x") is None
+
+
+@pytest.mark.parametrize("uri", ["t:{ids*}", "t:x{?ids*}", "t:x{.ids*}"])
+def test_other_lists_are_lists(uri):
+    async def good(ids: list[int] = []): ...  # noqa: B006 - each call gets its own
+    async def bad(ids: str = ""): ...
+
+    assert template(uri, good).template.many == {"ids"}
+    with pytest.raises(LocalError, match="make the parameter a list"):
+        template(uri, bad)
+
+
+@pytest.mark.parametrize("uri", ["t:x{;p}", "t:x{?p}", "t:x?y{&p}", "t:x{#p}"])
+def test_every_kind_that_may_be_absent_needs_a_default(uri):
+    async def needs(p: str): ...
+    async def has(p: str = ""): ...
+
+    with pytest.raises(LocalError, match="default"):
+        template(uri, needs)
+    assert template(uri, has).arguments(uri.partition("{")[0]) == {"p": ""}
+
+
+# --- what else can be said ---
+
+
+def test_a_template_has_no_size_of_its_own():
+    async def note(id: str): ...
+
+    with pytest.raises(LocalError, match="size"):
+        template("note://{id}", note, size=3)
+
+
+def test_a_completion_is_for_a_variable():
+    async def note(id: str): ...
+
+    assert template("note://{id}", note, complete={"id": ["a"]}).complete == {"id": ["a"]}
+    with pytest.raises(LocalError, match="no variable other"):
+        template("note://{id}", note, complete={"other": ["a"]})
+
+
+def test_what_is_declared_may_hold_anything():
+    async def file(path: str): ...
+
+    assert template("file://{+path}", file).arguments("file:///etc/passwd") is None
+    assert template("file://{+path}", file, unchecked=("path",)).arguments("file:///etc/passwd") == {
+        "path": "/etc/passwd"
+    }
+    with pytest.raises(LocalError, match="no variable"):
+        template("file://{+path}", file, unchecked=("other",))

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from interlock.server.threads import OwnThreads, Threads
+from interlock.wire.errors import LocalError
 from support.doubles import turns
 
 WHO = ContextVar("who", default="nobody")
@@ -151,6 +152,11 @@ def test_a_result_for_a_loop_that_is_gone_is_dropped():
     assert asyncio.run(threads.run(lambda: "alive")) == "alive"
 
 
+def test_without_a_thread_nothing_could_run():
+    with pytest.raises(LocalError, match="threads=0"):
+        Threads(0)
+
+
 # --- waking ---
 
 
@@ -263,3 +269,30 @@ async def test_the_context_goes_along_and_errors_come_back_from_an_own_thread():
     with pytest.raises(KeyError, match="caller"):
         await OwnThreads(1).run(fails)
     WHO.reset(token)
+
+
+# --- a system that has no threads left ---
+
+
+class NoThread:
+    def __init__(self, *arguments, **options): ...
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("kind", [Threads, OwnThreads])
+async def test_calls_fail_when_no_thread_can_be_started_and_run_once_there_are_some(monkeypatch, kind):
+    threads = kind(2)
+    with monkeypatch.context() as patch:
+        patch.setattr("interlock.server.threads.threading.Thread", NoThread)
+        found = await asyncio.gather(*(threads.run(lambda: 1) for _ in range(5)), return_exceptions=True)
+        assert [type(each) for each in found] == [RuntimeError] * 5
+    assert await asyncio.gather(*(threads.run(lambda n=n: n) for n in range(5))) == [0, 1, 2, 3, 4]
+
+
+async def test_the_threads_there_are_serve_all_when_no_more_can_be_started(monkeypatch):
+    threads = Threads(8)
+    assert await threads.run(lambda: 1) == 1
+    monkeypatch.setattr("interlock.server.threads.threading.Thread", NoThread)
+    assert await asyncio.gather(*(threads.run(lambda n=n: n) for n in range(50))) == list(range(50))

@@ -577,3 +577,58 @@ async def test_any_handler_can_be_served():
     assert answer.json["result"] == {"resultType": "complete", "method": "example/x"}
     app = HttpApp(echo)
     app.stop()  # nothing to stop listening to
+
+
+# --- hooks that misbehave ---
+
+
+@pytest.mark.parametrize("found", [None, True, "ada", {}, Principal, ("issuer", "ada")], ids=repr)
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_hook_that_says_nothing_of_use_lets_nobody_in(caplog, found, later):
+    async def soon(headers):
+        return found
+
+    house = House(authenticate=soon if later else lambda headers: found)
+    answer = await post(house.app, call_tool("who")).answer()
+    assert (answer.status, answer.error["code"], house.principals) == (500, -32603, [])
+    assert "return a Principal or an HttpRefusal" in caplog.text
+
+
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, KeyboardInterrupt])
+async def test_a_hook_that_wants_to_end_everything_ends_its_request(caplog, error):
+    def fail(headers):
+        raise error
+
+    answer = await post(House(authenticate=fail).app, call_tool("who")).answer()
+    assert (answer.status, answer.error["code"]) == (500, -32603)
+    assert "reference" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        HttpRefusal(401, (("www-authenticate", "Bearer\r\nset-cookie: a=b"),)),
+        HttpRefusal(401, (("www-authenticate", "Bearer \u20ac"),)),
+        HttpRefusal(401, (("content-length", "7"),)),
+        HttpRefusal(401, (("no name", "x"),)),
+        HttpRefusal(99),
+        HttpRefusal(1000),
+        HttpRefusal(401, (), "text"),  # type: ignore[arg-type]
+    ],
+)
+async def test_a_refusal_that_would_break_the_response_is_not_sent(caplog, refusal):
+    answer = await post(House(authenticate=lambda headers: refusal).app, call_tool("who")).answer()
+    assert (answer.status, set(answer.headers)) == (500, {"content-type", "content-length"})
+    assert "a refusal" in caplog.text
+
+
+async def test_a_hook_sees_every_value_of_a_header_that_came_twice():
+    heard = []
+
+    def keys(headers):
+        heard.append(headers["x-api-key"])
+        return ANONYMOUS
+
+    lines = [*headers_of(call_tool("who")), (b"x-api-key", b"good"), (b"x-api-key", b"bad")]
+    assert (await post(House(authenticate=keys).app, call_tool("who"), headers=lines).answer()).status == 200
+    assert heard == ["good, bad"]

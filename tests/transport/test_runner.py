@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from interlock import Context, Server
-from interlock.transport import runner
+from interlock.transport import http_protocol
 from interlock.transport.http_server import Timing
 from interlock.transport.runner import bind, check_binding, is_loopback, run_http
 from interlock.wire.errors import LocalError
@@ -184,7 +184,7 @@ async def test_a_head_that_comes_in_pieces_is_read():
 
 @pytest.mark.parametrize(("data", "told"), [(b"", 408), (b"POST /mcp HTTP/1.1\r\nhost:", 408)])
 async def test_a_head_that_stays_away_is_given_up(monkeypatch, data, told):
-    monkeypatch.setattr(runner, "_HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
     async with served(House().app) as port, connection(port) as raw:
         raw.write(data)
         status, _ = await raw.head()
@@ -193,7 +193,7 @@ async def test_a_head_that_stays_away_is_given_up(monkeypatch, data, told):
 
 
 async def test_a_later_head_that_stays_away_is_given_up(monkeypatch):
-    monkeypatch.setattr(runner, "_HEAD_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(call_tool("hi")))
         assert (await raw.response()).status == 200

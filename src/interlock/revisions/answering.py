@@ -15,22 +15,25 @@ from ..wire.frames import Id, encode, encode_error, encode_result
 from .revision import Era, Revision
 from .served import Served
 from .shaping import shape_result
+from .stamp import NO_STAMP, Stamp
 
 __all__ = ["answer", "refuse"]
 
 log = logging.getLogger("interlock.server")
 
 
-async def answer(handler: Handler, exchange: Served, id: Id) -> bytes:
+async def answer(handler: Handler, exchange: Served, id: Id, stamp: Stamp = NO_STAMP) -> bytes:
     """Run the handler and encode what it gave or raised. Only cancellation by the edge escapes."""
     revision = exchange.revision
     try:
         result = await handler(exchange)
         if exchange.meter is not None:
             await exchange.finish()
-        return _encode_answer(revision, exchange.method, id, result)
+        if type(result) is Lasting:
+            return encode_result(id, _form(revision, exchange.method, result, stamp))
+        return encode_result(id, _in_words_of(revision, exchange.method, result, stamp))
     except UrlElicitationRequired as required:
-        return _require_url(exchange, id, required)
+        return _require_url(exchange, id, required, stamp)
     except Refused as refused:
         return refuse(revision, id, refused)
     except asyncio.CancelledError:
@@ -58,13 +61,13 @@ def refuse(revision: Revision, id: Id | None, refused: Refused) -> bytes:
         return encode_error(id, Refused(refused.message, code=code))  # data that is no JSON helps nobody
 
 
-def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired) -> bytes:
+def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired, stamp: Stamp) -> bytes:
     """-32042 only to a client that can follow it; others read the reason (handshake.md §14, §15.4)."""
     if _lists_pages(required.data) and exchange.peer.can("elicitation.url"):
         return refuse(exchange.revision, id, required)
     if exchange.method == "tools/call":
         result = {"content": [{"type": "text", "text": required.message}], "isError": True}
-        return _encode_answer(exchange.revision, exchange.method, id, result)
+        return encode_result(id, _in_words_of(exchange.revision, exchange.method, result, stamp))
     return refuse(exchange.revision, id, InternalError(required.message))
 
 
@@ -80,20 +83,16 @@ def _is_page(page: Any) -> bool:
     return texts and members.get("mode") == "url"
 
 
-def _encode_answer(revision: Revision, method: str, id: Id, result: Result) -> bytes:
-    if type(result) is not Lasting:
-        return encode_result(id, _in_words_of(revision, method, result))
-    form = result.forms.get(revision.name)
+def _form(revision: Revision, method: str, result: Lasting, stamp: Stamp) -> Raw:
+    key = (revision.name, stamp)
+    form = result.forms.get(key)
     if form is None:
-        form = result.forms[revision.name] = Raw(encode(_in_words_of(revision, method, result)))
-    return encode_result(id, form)
+        form = result.forms[key] = Raw(encode(_in_words_of(revision, method, result, stamp)))
+    return form
 
 
-def _in_words_of(revision: Revision, method: str, result: dict[str, Any]) -> dict[str, Any]:
-    if revision.era is Era.HANDSHAKE:
-        return shape_result(revision, method, result)
-    # every result says what it is (2026-07-28 basic/index#result-type)
-    return result if "resultType" in result else {"resultType": "complete", **result}
+def _in_words_of(revision: Revision, method: str, result: Result, stamp: Stamp) -> Result:
+    return shape_result(revision, method, result) if revision.era is Era.HANDSHAKE else stamp.on(result)
 
 
 def _internal(method: str) -> InternalError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET
 
 from ..wire.exchange import Handler
@@ -27,16 +25,12 @@ class Asker:
 
     def rounds_of(self, handler: Handler, exchange: Served) -> Replay | Park | None:
         """None for a request that cannot ask: its client answers nothing, and nothing came with it."""
-        if exchange.method not in _MAY_ASK or not _could_ask(exchange):
+        if exchange.method not in _MAY_ASK:
+            return None
+        params, can = exchange.params, exchange.peer.capabilities
+        silent = can.elicitation is UNSET and can.sampling is UNSET and can.roots is UNSET
+        if silent and params.request_state is UNSET and params.input_responses is UNSET:
             return None
         if self.rules.parks(exchange.method, exchange.params):
             return Park(self.rules, self.parking, handler, exchange)
         return Replay(self.rules, handler, exchange)
-
-
-def _could_ask(exchange: Served) -> bool:
-    params: Any = exchange.params
-    if params.request_state is not UNSET or params.input_responses is not UNSET:
-        return True
-    declared = exchange.peer.capabilities
-    return not (declared.elicitation is UNSET and declared.sampling is UNSET and declared.roots is UNSET)

@@ -57,7 +57,9 @@ class Guard:
         """By its name with or without a port."""
         if b"*" in self._hosts:
             return True
-        host = host[:_LONGEST_NAME].lower()
+        if len(host) > _LONGEST_NAME:
+            return False
+        host = host.lower()
         if host in self._hosts:
             return True
         name, colon, port = host.rpartition(b":")
@@ -65,7 +67,7 @@ class Guard:
 
     def knows_origin(self, origin: bytes) -> bool:
         """One that was allowed, or a page of a host that this server goes by itself."""
-        origin = origin[:_LONGEST_NAME].lower()
+        origin = origin.lower()
         if origin in self._origins or b"*" in self._origins:
             return True
         scheme, _, authority = origin.partition(b"://")
@@ -83,14 +85,22 @@ class Guard:
         accepts = accepts_of(headers.values.get(b"accept"))
         if not accepts.json and not accepts.events:
             return HttpRefusal.saying(406, "Accept must allow application/json and text/event-stream")
-        return self._too_long(headers.get(b"content-length"))
+        length = headers.get(b"content-length")
+        return self._too_long(length) if length is not None else _coded(headers.get(b"transfer-encoding"))
 
-    def _too_long(self, length: bytes | None) -> HttpRefusal | None:
-        if length is None or (length.isdigit() and len(length) < 16 and int(length) <= self._body_bytes):
+    def _too_long(self, length: bytes) -> HttpRefusal | None:
+        if length.isdigit() and len(length) < 16 and int(length) <= self._body_bytes:
             return None
         if not length.isdigit():
             return HttpRefusal.saying(400, "Content-Length is no number")
         return too_large(self._body_bytes)
+
+
+def _coded(coding: bytes | None) -> HttpRefusal | None:
+    """HTTP parsers take "gzip, chunked" for chunked: what is inside would then not be what the sender means."""
+    if coding is None or coding.lower() == b"chunked":
+        return None
+    return HttpRefusal.saying(501, "Transfer-Encoding must be chunked, or not there", ("connection", "close"))
 
 
 def too_large(limit: int) -> HttpRefusal:

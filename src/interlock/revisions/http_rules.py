@@ -12,16 +12,18 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
-from ..wire.errors import HeaderMismatch, InvalidRequest, Refused
+from ..wire.errors import HeaderMismatch, InvalidRequest, LocalError, Refused
 from ..wire.frames import ErrorAnswer, encode_error
 from .header_values import decode_value
-from .param_headers import PREFIX, ParamHeader, check_param_headers
+from .param_headers import PREFIX, TOKEN, ParamHeader, check_param_headers
 from .revision import Era
 from .table import REVISIONS
 
 __all__ = ["Headers", "HttpRefusal", "STATUS", "status_of", "check_routing", "check_said", "check_params", "is_modern"]
 
 VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
+
+_FRAMING = ("content-length", "transfer-encoding")
 
 STATUS = {
     -32700: 400,
@@ -48,6 +50,17 @@ class HttpRefusal(msgspec.Struct, frozen=True):
         refused = why if isinstance(why, Refused) else InvalidRequest(why)
         return cls(status, (("content-type", "application/json"), *headers), encode_error(None, refused))
 
+    def check(self) -> None:
+        """Raise `LocalError` for what is no response: one that an author wrote may repeat what a stranger said."""
+        lines = cast("tuple[tuple[Any, Any], ...]", self.headers)
+        if not 200 <= self.status <= 599 or not isinstance(cast(Any, self.body), bytes):
+            raise LocalError("a refusal has a status from 200 to 599 and a body of bytes")
+        for name, value in lines:
+            if not isinstance(name, str) or not TOKEN.fullmatch(name) or name.lower() in _FRAMING:
+                raise LocalError(f"a refusal: {name!r:.60} is no header it can have")
+            if not isinstance(value, str) or not all(" " <= char <= "~" or char == "\t" for char in value):
+                raise LocalError(f"a refusal: the value of {name} must be printable ASCII")
+
 
 def status_of(answer: bytes) -> int:
     return STATUS.get(answer.code, 200) if isinstance(answer, ErrorAnswer) else 200
@@ -63,10 +76,12 @@ class Headers:
         self.values: dict[bytes, bytes] = dict(lines)
         self.repeated: frozenset[bytes] = frozenset()
         if len(self.values) != len(lines):
-            seen: set[bytes] = set()
-            self.repeated = frozenset(name for name, _ in lines if name in seen or seen.add(name))
-            if b"accept" in self.repeated:  # a list may come in pieces (RFC 9110 §5.3)
-                self.values[b"accept"] = b",".join(value for name, value in lines if name == b"accept")
+            held: dict[bytes, list[bytes]] = {}
+            for name, value in lines:
+                held.setdefault(name, []).append(value)
+            self.repeated = frozenset(name for name, values in held.items() if len(values) > 1)
+            # a list may come in pieces (RFC 9110 §5.3); what is no list is then no value that anybody knows
+            self.values = {name: b", ".join(values) for name, values in held.items()}
 
     def get(self, name: bytes) -> bytes | None:
         """The value without the white space around it: not every HTTP parser takes it away (RFC 9110 §5.5)."""
@@ -81,6 +96,7 @@ class Headers:
         return None if value is None else value.strip(b" \t").decode("latin-1")
 
     def as_text(self) -> dict[str, str]:
+        """For `authenticate`: a key that came twice has both values, and is not the last one somebody added."""
         return {name.decode("latin-1"): value.strip(b" \t").decode("latin-1") for name, value in self.values.items()}
 
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
+from ..wire.exchange import Exchange, Filter, Handler, HeadedPeer, Peer, Principal, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
@@ -56,7 +56,7 @@ class HttpSide:
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
         self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
-        self._params_of: Callable[[str], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
+        self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -77,10 +77,10 @@ class HttpSide:
             named = getattr(params, row.named_by) if row.named_by is not None else None
             revision = self._admit(method, meta, headers, named, row.named_by is not None)
             if method == "tools/call":
-                check_params(headers, self._params_of(params.name), params.arguments or _NOTHING)
+                check_params(headers, self._params_of(params.name, principal), params.arguments or _NOTHING)
         except Refused as refused:
             return refuse(NEWEST, id, refused)
-        return self._stateless.start(frame, id, params, meta, outlet, revision, principal)
+        return self._stateless.start(frame, id, params, meta, outlet, revision, principal, headers)
 
     def _admit(self, method: str, meta: RequestMeta, headers: Headers, name: Any, named: bool) -> Revision:
         check_routing(headers, check_envelope(meta), method, name, named)
@@ -153,11 +153,14 @@ class HttpSide:
             self._handshake(frame, raw, version)
         check_said(headers, version, method)
         self._stateless.revision_of(version or "")
-        return None if method in _NOT_FOR_HANDLER else self._hear(method, params, raw, meta, principal)
+        return (
+            None
+            if method in _NOT_FOR_HANDLER
+            else self._hear(method, params, raw, meta, HeadedPeer(headers, *_who(meta), principal=principal))
+        )
 
-    async def _hear(self, method: str, params: Any, raw: Raw, meta: RequestMeta, principal: Principal) -> None:
+    async def _hear(self, method: str, params: Any, raw: Raw, meta: RequestMeta, peer: Peer) -> None:
         """An exchange nobody waits for; the handler ignores those it does not know."""
-        peer = Peer(meta.client or None, meta.capabilities or None, principal=principal)
         try:
             await self._handler(Exchange(method, params, raw=raw, peer=peer, meta=meta))
         except Refused:
@@ -166,9 +169,13 @@ class HttpSide:
             log.exception("! handling the notification %r failed", display(method, 200))
 
 
-def _none(name: str) -> tuple[ParamHeader, ...]:
+def _none(name: str, principal: Principal) -> tuple[ParamHeader, ...]:
     """A plain handler has no schemas, and so no parameters in headers."""
     return ()
+
+
+def _who(meta: RequestMeta) -> tuple[Any, Any]:
+    return meta.client or None, meta.capabilities or None
 
 
 def _read_members(raw: Raw) -> dict[str, Raw]:

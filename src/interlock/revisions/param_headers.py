@@ -14,11 +14,11 @@ import msgspec
 from ..wire.errors import HeaderMismatch, LocalError
 from .header_values import decode_value, encode_value, text_of
 
-__all__ = ["ParamHeader", "PREFIX", "read_param_headers", "headers_of", "check_param_headers"]
+__all__ = ["ParamHeader", "PREFIX", "TOKEN", "read_param_headers", "headers_of", "check_param_headers"]
 
 PREFIX = "Mcp-Param-"
 _ANNOTATION = "x-mcp-header"
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _LARGEST = 2**53 - 1
 _KINDS = ("string", "integer", "boolean")
@@ -60,7 +60,7 @@ def _below(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[ParamHe
 
 def _checked(member: Mapping[str, Any], path: tuple[str, ...]) -> ParamHeader:
     name, kind = member[_ANNOTATION], member.get("type")
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+    if not isinstance(name, str) or not TOKEN.fullmatch(name):
         raise LocalError(f"{_ANNOTATION}: {name!r:.60} is no header name")
     if kind not in _KINDS:
         raise LocalError(f"{_ANNOTATION}: {'.'.join(path)} must be a string, an integer or a boolean")

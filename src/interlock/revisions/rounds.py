@@ -64,8 +64,6 @@ class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
     """A longer state is an internal error on its way out and refused on its way in."""
     parked_runs: int = 1000
     """Runs that may wait in memory at once; a further one is refused with -32603."""
-    result_meta: Mapping[str, Any] = {}
-    """What every result of this server says about it."""
     parks: Callable[[str, Any], bool] = _never
     """Does the run of this request wait in memory instead of running again?"""
     single_use: Callable[[str, Any], bool] = _never
@@ -147,8 +145,7 @@ class Round:
             **members,
         )
         asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
-        result: Result = {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
-        return result | ({"_meta": dict(self.rules.result_meta)} if self.rules.result_meta else {})
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
 
     def _sealed(self, state: State) -> str:
         sealed = self.rules.sealer.seal(msgspec.json.encode(state))

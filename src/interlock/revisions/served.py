@@ -39,7 +39,9 @@ class Rounds(Protocol):
 
 
 class Served(Exchange):
-    __slots__ = ("_asking", "meter", "outlet", "revision", "rounds", "subscription")
+    __slots__ = ("_asking", "meter", "revision", "rounds", "subscription")
+
+    outlet: Outlet
 
     def __init__(
         self,

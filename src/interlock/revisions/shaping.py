@@ -52,6 +52,7 @@ _WRAPPED = "result"
 _OF_ROOTS = ("$schema", "$defs")
 _NONE = object()
 _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
+_PERHAPS_UNKNOWN = frozenset({*_NEWEST_MEMBERS, "_meta"})
 
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
@@ -78,7 +79,7 @@ def _shaper(revision: Revision, method: str) -> Walk:
             result = step(result)
         return result
 
-    return shape
+    return steps[0] if len(steps) == 1 else shape
 
 
 def _refuse_bad_arguments(result: Result) -> Result:
@@ -164,6 +165,8 @@ def _has_object_output(tool: Any) -> bool:
 
 
 def _without_newest_members(result: Result) -> Result:
+    if _PERHAPS_UNKNOWN.isdisjoint(result):
+        return result
     kept = result.copy()
     for member in _NEWEST_MEMBERS:
         kept.pop(member, None)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
+from ..wire.exchange import LOCAL, Exchange, Handler, HeadedPeer, HeaderLines, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
@@ -18,6 +18,7 @@ from .asker import Asker
 from .asking import check_can_ask
 from .revision import Era, Revision
 from .served import Served
+from .stamp import NO_STAMP, Stamp
 from .table import NEWEST, OFFICIAL_METHODS, names_of
 
 __all__ = ["StatelessServer", "check_envelope"]
@@ -39,13 +40,21 @@ class StatelessServer:
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         self._supported = names_of(rows)
         self._principal = principal
+        self._stamp: Stamp = getattr(handler, "stamp", NO_STAMP)
 
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Refuse at once, or return the work that leads to the answer."""
-        try:
-            revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
-        except Refused as refused:
-            return refuse(NEWEST, id, refused)
+        revision = self._rows.get(meta.version)  # pyright: ignore[reportArgumentType]
+        if (
+            revision is None
+            or frame.method not in revision.requests
+            or meta.log_level is not UNSET
+            or not meta.capabilities
+        ):
+            try:
+                revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
+            except Refused as refused:
+                return refuse(NEWEST, id, refused)
         return self.start(frame, id, params, meta, outlet, revision, self._principal)
 
     def start(
@@ -57,25 +66,25 @@ class StatelessServer:
         outlet: Outlet,
         revision: Revision,
         principal: Principal,
+        headers: HeaderLines | None = None,
     ) -> Work:
         """The work that leads to the answer of a request that was admitted."""
         method: str = frame.method  # pyright: ignore[reportAssignmentType]
-        peer = Peer(
-            meta.client or None,
-            meta.capabilities or None,
-            principal=principal,
-            log_level=meta.log_level or None,
-        )
+        info, can, level = meta.client or None, meta.capabilities or None, meta.log_level or None
+        if headers is None:
+            peer = Peer(info, can, principal=principal, log_level=level)
+        else:
+            peer = HeadedPeer(headers, info, can, principal=principal, log_level=level)
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
             return self._listen(exchange, id), exchange
         if method == "server/discover":
-            return answer(self._discover, exchange, id), exchange
+            return answer(self._discover, exchange, id, self._stamp), exchange
         if self._asker is not None:
             rounds = exchange.rounds = self._asker.rounds_of(self._handler, exchange)
             if rounds is not None:
-                return answer(rounds, exchange, id), exchange
-        return answer(self._handler, exchange, id), exchange
+                return answer(rounds, exchange, id, self._stamp), exchange
+        return answer(self._handler, exchange, id, self._stamp), exchange
 
     async def _discover(self, exchange: Exchange) -> Result:
         """What the handler says of itself, without the versions that are not spoken on this carrier."""
@@ -95,7 +104,7 @@ class StatelessServer:
             result = await self._handler(exchange)
             return {**result, "_meta": {**result.get("_meta", {}), SUBSCRIPTION_ID: id}}
 
-        body = await answer(serve, exchange, id)
+        body = await answer(serve, exchange, id, self._stamp)
         # The server ends the stream: its result, then the notification the cancellation page asks for
         # (modern.md §13.1). A call scheduled now runs after the result was handed to the carrier.
         asyncio.get_running_loop().call_soon(_tell_end, outlet, id)

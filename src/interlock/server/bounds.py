@@ -94,11 +94,13 @@ def _timed(call: Caller, name: str, seconds: float) -> Caller:
         try:
             async with scope:
                 exchange.timer = _Timer(scope, seconds)
-                return await call(arguments, exchange)
+                value = await call(arguments, exchange)
         except TimeoutError:
             if not scope.expired():
                 raise  # the author's own
-            raise ToolError(f"The tool {name} was stopped: it took longer than {seconds:g} s") from None
+        if scope.expired():  # also for one that swallows its cancellation: what it returns then is dropped
+            raise ToolError(f"The tool {name} was stopped: it took longer than {seconds:g} s")
+        return value  # pyright: ignore[reportPossiblyUnboundVariable]
 
     return timed
 

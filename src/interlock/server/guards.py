@@ -77,8 +77,13 @@ class Guards:
         gates: list[Gate] = [gate for gate in (self._gate, gate_of(concurrency)) if gate is not None]
         return bounded(call, name, timeout=self._timeout if timeout is None else timeout, gates=gates)
 
-    def around(self, handler: Handler) -> Handler:
+    def filter(self) -> Filter | None:
         """What stands around every request, whatever carries it."""
+        limits = self._limits
+        asked = self._sanitize is not None or self._redact is not None or (limits is not None and limits.local)
+        return self._around if asked else None
+
+    def _around(self, handler: Handler) -> Handler:
         if self._sanitize is not None:
             handler = _sanitized(handler, self._sanitize)
         if self._redact is not None:

@@ -17,6 +17,8 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from ..wire.errors import LocalError
+
 __all__ = ["Threads", "OwnThreads"]
 
 T = TypeVar("T")
@@ -71,6 +73,11 @@ class _Job:
             self._failed, self._outcome = True, error
         self._home.bring(self)
 
+    def fail(self, error: BaseException) -> None:
+        """It cannot run at all."""
+        self._failed, self._outcome = True, error
+        self._home.bring(self)
+
     def settle(self) -> None:
         """On the loop."""
         outcome, self._outcome = self._outcome, None
@@ -96,6 +103,8 @@ class Threads:
     """At most `size` at a time; further calls wait their turn."""
 
     def __init__(self, size: int) -> None:
+        if size < 1:
+            raise LocalError(f"threads={size!r}: plain functions need at least one")
         self.own = OwnThreads(size)
         """For functions that want a thread nobody used before."""
         self._size = size
@@ -130,6 +139,9 @@ class Threads:
         if self._jobs and self._wake(count):
             home.stirring = True
             home.loop.call_soon(self._stir, home, 2 * count)
+        elif not self._started:
+            while self._jobs:
+                self._jobs.popleft().fail(RuntimeError("the system has no thread left for this call"))
 
     def _wake(self, count: int) -> bool:
         """So many threads more, sleeping ones first. False: all there can be are awake."""
@@ -139,13 +151,18 @@ class Threads:
                 if self._asleep:
                     self._asleep -= 1
                     self._wakes.put(None)
-                elif self._started < self._size:
-                    self._started += 1
-                    _start(self._work, f"interlock-handler-{self._started}")
-                else:
+                elif self._started == self._size or not self._start_one():
                     return found
             found = True
         return found
+
+    def _start_one(self) -> bool:
+        try:
+            _start(self._work, f"interlock-handler-{self._started + 1}")
+        except RuntimeError:
+            return False  # the system has none left; those there are go on
+        self._started += 1
+        return True
 
     def _work(self) -> None:
         jobs = self._jobs
@@ -178,15 +195,15 @@ class OwnThreads:
     async def run(self, call: Callable[[], T]) -> T:
         """Like that of `Threads`."""
         job = _Job(call, _Home(asyncio.get_running_loop()), copy_context())
-        if self._begins(job):
-            _start(self._live, "interlock-handler-own", job)
+        self._begin(job if self._has_room(job) else None)
         try:
             return await job.future
         except asyncio.CancelledError:
             job.forget()
             raise
 
-    def _begins(self, job: _Job) -> bool:
+    def _has_room(self, job: _Job) -> bool:
+        """If not, it waits."""
         with self._lock:
             if self._running >= self._size:
                 self._waiting.append(job)
@@ -194,10 +211,18 @@ class OwnThreads:
             self._running += 1
             return True
 
+    def _begin(self, job: _Job | None) -> None:
+        while job is not None:
+            try:
+                _start(self._live, "interlock-handler-own", job)
+                return
+            except RuntimeError as error:
+                job.fail(error)
+                job = self._next()
+
     def _live(self, job: _Job) -> None:
         job.run()
-        if (following := self._next()) is not None:
-            _start(self._live, "interlock-handler-own", following)
+        self._begin(self._next())
 
     def _next(self) -> _Job | None:
         with self._lock:

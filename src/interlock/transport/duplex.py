@@ -159,13 +159,17 @@ class Duplex:
     def _send(self, message: bytes) -> int | None:
         if len(message) > self._limits.message_bytes:
             raise MessageTooLarge(_over(len(message), self._limits.message_bytes))
+        return self._put(message)
+
+    def _put(self, message: bytes) -> int | None:
+        channel = self._channel
         try:
-            position = self._channel.send(message)
+            position = channel.send(message)
         except Exception as error:
             self.fail(ConnectionLost(f"the carrier could not send: {display(str(error), 200)}"))
             return None
-        if self._channel.backlog > self._limits.outbound_bytes:
-            self.fail(ConnectionLost(f"the peer left {self._channel.backlog} bytes unread"))
+        if channel.backlog > self._limits.outbound_bytes:
+            self.fail(ConnectionLost(f"the peer left {channel.backlog} bytes unread"))
         return position
 
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
@@ -197,7 +201,10 @@ class Duplex:
             else:
                 self._refuse_junk(message, bad)
             return
-        self._receive(frame)
+        if frame.method is not UNSET and frame.id is not UNSET:
+            self._requested(frame, None)  # what most messages to a server are
+        else:
+            self._receive(frame)
 
     def oversized(self, beginning: bytes, size: int) -> None:
         if self._end is not None:
@@ -270,7 +277,7 @@ class Duplex:
         if len(answer) > self._limits.message_bytes:
             told = f"The answer is too large. {_over(len(answer), self._limits.message_bytes)}"
             answer = encode_error(id, InternalError(told))
-        self._send(answer)
+        self._put(answer)
 
     def _notified(self, frame: Frame) -> None:
         if frame.method == "notifications/progress":

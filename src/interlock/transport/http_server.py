@@ -26,6 +26,7 @@ from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .living import lives_of
 from .main_loop import Watcher
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
@@ -80,7 +81,7 @@ class HttpApp:
         self._handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
-        self._body_bytes = body_bytes
+        self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
@@ -94,6 +95,10 @@ class HttpApp:
         self._listening = 0
         self._stopping = False
         self._idle: asyncio.Event | None = None
+        self._lives = lives_of(handler)
+        self._held = False
+        self.failure: LocalError | None = None
+        """Why it could not start, if it could not."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -110,16 +115,36 @@ class HttpApp:
     # --- its life ---------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Nothing is needed at the start, so an app that never hears of one serves as well."""
+        """What lives with the handler begins and ends here. An app that hears nothing of it begins by itself."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._stopping = False
-                await send({"type": "lifespan.startup.complete"})
+                if not await self._start(send):
+                    return
             elif message["type"] == "lifespan.shutdown":
                 self.stop()
+                self._lives.leave(self)
+                await self._lives.settle()
+                self._held = False
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    async def _start(self, send: Send) -> bool:
+        self._hold()
+        try:
+            await self._lives.start()
+        except LocalError as error:
+            self.failure = error
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return False
+        await send({"type": "lifespan.startup.complete"})
+        return True
+
+    def _hold(self) -> None:
+        """From now on the handler is served."""
+        self._held = True
+        self._lives.enter(self)
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
@@ -162,6 +187,8 @@ class HttpApp:
     # --- one request ------------------------------------------------------------------------------
 
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
+        if not self._held:
+            self._hold()  # no lifespan event came
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
         call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
@@ -221,7 +248,7 @@ class HttpApp:
                 await call.refuse(found)
                 return
             principal = found
-        body = await call.read(self._body_bytes)
+        body = await call.read(self.body_bytes)
         if body is None:
             return
         try:
@@ -245,12 +272,17 @@ class HttpApp:
     async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
         assert self._authenticate is not None
         try:
-            found = self._authenticate(headers.as_text())
-            return await call.check(found) if inspect.isawaitable(found) else found
-        except Exception:
-            reference = secrets.token_hex(4)
-            log.exception("! authenticate failed (reference %s)", reference)
-            return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))
+            found: Any = self._authenticate(headers.as_text())
+            return _verdict(await call.check(found) if inspect.isawaitable(found) else found)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _unchecked()  # the hook's own, nobody cancelled this request
+        except GeneratorExit:
+            raise  # thrown away with its loop
+        except BaseException:
+            return _unchecked()  # SystemExit too: one request fails, the server lives
 
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""
@@ -277,3 +309,19 @@ class HttpApp:
         await call.refuse(HttpRefusal(202))
         if work is not None:
             await work
+
+
+def _verdict(found: Any) -> Principal | HttpRefusal:
+    """Nobody is let in by a hook that forgot to return, and nothing is sent that would break the response."""
+    if isinstance(found, HttpRefusal):
+        found.check()
+    elif not isinstance(found, Principal):
+        raise LocalError(f"authenticate returned {type(found).__name__}: return a Principal or an HttpRefusal")
+    return found
+
+
+def _unchecked() -> HttpRefusal:
+    """The client gets a reference, the log gets the reason."""
+    reference = secrets.token_hex(4)
+    log.exception("! authenticate failed (reference %s)", reference)
+    return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))

@@ -23,8 +23,6 @@ __all__ = ["run_http", "serve_http", "bind", "check_binding"]
 _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
 _AFTER_DRAIN = 1  # and the connections, once no request is left
 _IDLE = 60  # seconds that a connection may be kept open without a request
-_HEAD_SECONDS = 30.0  # that the head of a request may take to come; then it is 408
-_HEAD_BYTES = 64 * 1024  # that it may have while it is incomplete; more is 431
 _CONNECTIONS = 4096  # open at once; requests on further ones are 503
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
@@ -74,6 +72,8 @@ async def serve_http(
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
     await _uvicorn(app, drain, stop).serve(sockets=[listener])
+    if app.failure is not None:
+        raise app.failure
 
 
 def _address(app: HttpApp, listener: socket.socket) -> str:
@@ -94,14 +94,14 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            for listener in sockets or ():
+            for listener in (sockets or ()) if app.failure is None else ():
                 sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
             sys.stderr.flush()
 
     return Serving(
         uvicorn.Config(
             app,
-            http=_protocol(),
+            http=_protocol(app.body_bytes),
             lifespan="on",
             ws="none",
             log_config=None,
@@ -116,56 +116,13 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
     )
 
 
-def _protocol() -> Any:
+def _protocol(body_bytes: int) -> Any:
     """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
     try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+        from .http_protocol import bounded_by
     except ImportError:
         return "h11"  # which has a bound of its own
-
-    class Bounded(HttpToolsProtocol):
-        head: int | None = None  # bytes of a request's head that is not complete yet
-        late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            self.in_time()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self.head = 0
-
-        def on_headers_complete(self) -> None:
-            self.head = None
-            self.in_time()
-            super().on_headers_complete()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.head is None or self.transport.is_closing():
-                return
-            self.head += len(data)
-            if self.head > _HEAD_BYTES:
-                self.refuse(b"431 Request Header Fields Too Large")
-            elif self.late is None:
-                self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
-
-        def in_time(self) -> None:
-            if self.late is not None:
-                self.late.cancel()
-                self.late = None
-
-        def refuse(self, status: bytes) -> None:
-            self.in_time()
-            if not self.transport.is_closing():
-                self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
-                self.transport.close()
-
-    return Bounded
+    return bounded_by(body_bytes)
 
 
 class _Stop:

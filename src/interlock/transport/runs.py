@@ -16,7 +16,7 @@ import threading
 from asyncio import current_task, isfuture
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public to "Extending asyncio" in its docs
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from sys import getrefcount
 from typing import Any
 from weakref import getweakrefcount
@@ -69,7 +69,7 @@ class Runs:
         False: there is no room, nothing was begun. A cancelled run makes room at once, but as many again that never
         end make none. What cannot be cancelled cannot be refused either.
         """
-        if cancellable and (len(self.by_id) >= self._limit or self._unended >= 2 * self._limit):
+        if cancellable and len(self._shifts) >= self._limit and self._is_full():
             return False
         run = self.by_id[id] = Run(id, work, reply, cancellable)
         self._begin(run)
@@ -89,12 +89,16 @@ class Runs:
         if shift is None:
             shift = _Shift(self)
             self._shifts.add(shift)
-        if shift.begin(run):
-            self._keep(shift)
+        if not shift.begin(run):
+            return
+        if self._spare is None and not self._ended:  # one is enough: most requests end before the next one comes
+            self._spare = shift
+        else:
+            shift.end()
 
-    @property
-    def _unended(self) -> int:
-        return len(self._shifts) - (self._spare is not None) - len(self._quiet)
+    def _is_full(self) -> bool:
+        unended = len(self._shifts) - (self._spare is not None) - len(self._quiet)
+        return len(self.by_id) >= self._limit or unended >= 2 * self._limit
 
     def over(self, run: Run, answer: bytes | None) -> None:
         if self.by_id.get(run.id) is run:
@@ -105,13 +109,6 @@ class Runs:
 
     def _heard(self, id: Id | None, answer: bytes | None) -> None:
         """Nobody waits for an answer."""
-
-    def _keep(self, shift: _Shift) -> None:
-        """One is enough: most requests end before the next one comes."""
-        if self._spare is None and not self._ended:
-            self._spare = shift
-        else:
-            shift.end()
 
     def dismiss(self, shift: _Shift) -> None:
         self._shifts.discard(shift)
@@ -218,8 +215,13 @@ class _Shift(Coroutine[Any, Any, None]):
 
     def _is_fresh(self) -> bool:
         """No cancellation is on its way, also none that was taken back too late; and the context is as it was."""
-        cancelled = getattr(self.task, "_must_cancel", False) if self._parked is None else self._parked.done()
-        return not cancelled and _same(self._context, self._runs.context)
+        parked, own, common = self._parked, self._context, self._runs.context
+        if parked.done() if parked is not None else getattr(self.task, "_must_cancel", False):
+            return False
+        # The same objects: equality would miss a fresh list, and may be anybody's code.
+        return len(own) == len(common) and (
+            not len(own) or all(common.get(variable, own) is value for variable, value in own.items())
+        )
 
     @property
     def is_quiet(self) -> bool:
@@ -295,10 +297,3 @@ def _failed(run: Run, error: BaseException) -> bytes | None:
         return None
     log.error("! the work on request %r failed", run.id, exc_info=error)
     return None if run.id is None else encode_error(run.id, InternalError("Internal error"))
-
-
-def _same(one: Context, other: Context) -> bool:
-    """Are all variables the same objects? Equality would miss a fresh list, and may be anybody's code."""
-    if len(one) != len(other):
-        return False
-    return not len(one) or all(other.get(variable, one) is value for variable, value in one.items())

@@ -6,13 +6,14 @@ A server is a `Handler`. A connection to a server is a `Handler`. A `Filter` tak
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
 from .errors import CannotAsk
-from .link import Patience
+from .link import Outlet, Patience
 from .meta import NO_META, RequestMeta
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
@@ -29,6 +30,8 @@ __all__ = [
     "Among",
     "BadArguments",
     "Peer",
+    "HeadedPeer",
+    "HeaderLines",
     "Principal",
     "LOCAL",
     "ANONYMOUS",
@@ -48,7 +51,7 @@ class Lasting(dict[str, Any]):
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         super().__init__(members)
-        self.forms: dict[str, Raw] = {}
+        self.forms: dict[Any, Raw] = {}
 
 
 class Among(dict[str, Any]):
@@ -76,6 +79,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 LOCAL = Principal("interlock", "local")  # stdio and memory: whoever owns the process
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
 
 
@@ -104,9 +108,36 @@ class Peer:
     def name(self) -> str:
         return self.info.name if self.info else "unknown"
 
+    @property
+    def version(self) -> str:
+        return self.info.version if self.info else "unknown"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of this very request, their names in small letters; none where the carrier has no headers."""
+        return _NO_HEADERS
+
     def can(self, path: str) -> bool:
         """Did the client declare `sampling`, `elicitation.url`, …?"""
         return self.capabilities.can(path)
+
+
+class HeaderLines(Protocol):
+    def as_text(self) -> dict[str, str]: ...
+
+
+class HeadedPeer(Peer):
+    """Who asks over HTTP. The headers are read when somebody wants to see them."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines: HeaderLines, *about: Any, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._lines = lines
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return MappingProxyType(self._lines.as_text())
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -138,12 +169,19 @@ class Exchange:
     This base speaks to nobody; the edges and the callers derive the ones that do.
     """
 
-    __slots__ = ("_done", "live", "meta", "method", "params", "patience", "peer", "raw", "redact", "timer")
+    __slots__ = (
+        *("_done", "home", "live", "meta", "method", "outlet", "params", "patience", "peer", "raw"),
+        *("redact", "timer"),
+    )
 
     timer: Timer
     """Not there at all unless the run is bounded, so that others pay nothing."""
     redact: Callable[[Any], Any]
     """What is done to log messages instead of the usual (redaction.py); not there where nobody says."""
+    home: Any
+    """What the server that answers it keeps for its handlers; that server sets it."""
+    outlet: Any
+    """What carries it: the connection, or over HTTP this request alone; None where that does not matter."""
 
     def __init__(
         self,
@@ -154,6 +192,7 @@ class Exchange:
         raw: Raw | None = None,
         meta: RequestMeta = NO_META,
         patience: Patience | None = None,
+        outlet: Outlet | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -164,6 +203,7 @@ class Exchange:
         self.meta = meta
         self.patience = patience
         """How long a caller is ready to wait; None where nobody said."""
+        self.outlet = outlet
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
         self._done: dict[str, bytes] | None = None

@@ -86,7 +86,12 @@ def read_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame:
             data.decode()  # msgspec skips raw members without looking at their UTF-8
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise diagnose(data, error) from None
-    if len(data) > 2 * limits.depth and _too_deep(data, limits.depth):
+    # Brackets of arrays are a level of their own, one of objects takes five bytes: {"":}
+    if (
+        len(data) > 2 * limits.depth
+        and (len(data) > 5 * limits.depth or b"[" in data)
+        and _too_deep(data, limits.depth)
+    ):
         id = _usable_id(frame.id)
         answers = id if frame.method is UNSET else None
         told = ParseError(f"Nested deeper than {limits.depth} levels")
@@ -213,8 +218,6 @@ def _is_json(data: bytes) -> bool:
 
 def _too_deep(data: bytes, limit: int) -> bool:
     """Are there brackets enough, and if so: +1 for each outside of strings that opens, -1 for each that closes."""
-    if len(data) <= 5 * limit and b"[" not in data:
-        return False  # a level of objects takes five bytes: {"":}
     if data.count(b"{") + data.count(b"[") <= limit:
         return False
     brackets = _STRINGS.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)

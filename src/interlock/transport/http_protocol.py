@@ -1,0 +1,220 @@
+"""HTTP/1.1 as `run` reads it: uvicorn's protocol, with bounds where it has none.
+
+uvicorn leaves to a proxy in front of it what a server that stands alone must do itself: heads, trailers and queues of
+requests of any length, as slowly as they come. This module is imported only by a process that serves over HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+__all__ = ["Bounded", "bounded_by"]
+
+_HEAD_SECONDS = 30.0  # that the head of a request may take to come; then it is 408
+_HEAD_BYTES = 64 * 1024  # that it may have while it is incomplete; more is 431
+_MARGIN = 1024 * 1024  # bytes beside the data that may come with one chunk of a body: they arrive in large pieces
+_TAKES_NOTHING = 60.0  # seconds after which a connection is cut whose peer took nothing of what was written
+_PIPELINED = 64  # requests that may wait for the one before them; a connection with more is closed
+_NOT_PASSED_ON = (b"upgrade", b"http2-settings", b"connection")
+
+_errors = logging.Logger("interlock.http.errors", logging.ERROR)
+"""For what uvicorn wants logged: how many warnings there are is decided by strangers, so there are none."""
+_errors.parent = logging.getLogger("interlock.http")
+
+
+class _Dropped(list[tuple[bytes, bytes]]):
+    """Where trailers go: they are no headers, and nobody here reads them (RFC 9110 §6.5.1)."""
+
+    def append(self, _: tuple[bytes, bytes]) -> None:
+        pass
+
+
+_TRAILERS = _Dropped()
+
+
+class Bounded(HttpToolsProtocol):
+    """One connection. `bounded_by` says how long the body of a request may be."""
+
+    cycle: Any  # of the newest request; None before the first one
+    body_bytes = 0
+    head: int | None = None  # bytes of a request's head that is not complete yet
+    chunk: int | None = None  # bytes since a chunk of the body began; after the last one come its trailers
+    late: asyncio.TimerHandle | None = None
+    stuck: asyncio.TimerHandle | None = None
+    offered: RequestResponseCycle | None = None  # the cycle before a request that offers to speak something else
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.logger = _errors
+        self.earlier: deque[RequestResponseCycle] = deque()  # than the newest one, and perhaps not answered yet
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """uvicorn tells only the newest request: the ones before it would run on for nobody."""
+        super().connection_lost(exc)
+        self.in_time()
+        self.taken()
+        for cycle in self.earlier:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+        self.earlier.clear()
+
+    # --- what comes -------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.read(data)
+        except HttpParserError:
+            if self.pipeline:
+                self.transport.close()  # an answer may be under way: nothing is written into it
+            else:
+                self.send_400_response("Invalid HTTP request received.")
+            return
+        if self.head is None and self.chunk is None and (self.cycle is None or not self.cycle.response_complete):
+            return
+        self.count(len(data))
+
+    def read(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as upgrade:
+                data = self.without_offer(data[upgrade.args[0] :])
+
+    def count(self, size: int) -> None:
+        """What is begun and not complete is bounded in bytes; what is no request, or the rest of one, in time."""
+        if self.head is not None:
+            self.head += size
+            if self.head > _HEAD_BYTES:
+                self.refuse(b"431 Request Header Fields Too Large")
+        elif self.chunk is not None:
+            self.chunk += size
+            if self.chunk > self.body_bytes + _MARGIN:
+                self.refuse(b"413 Content Too Large")
+        if (
+            self.late is None
+            and not self.transport.is_closing()
+            and (self.head is not None or self.cycle.response_complete)
+        ):
+            self.expect_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.head, self.chunk = 0, None
+
+    def on_chunk_header(self) -> None:
+        self.chunk = 0
+
+    def on_headers_complete(self) -> None:
+        self.head = None
+        self.in_time()
+        before: RequestResponseCycle | None = self.cycle
+        if self.parser.should_upgrade():
+            self.offer()
+            return
+        super().on_headers_complete()
+        self.headers = _TRAILERS
+        if self.pipeline and before is not None:
+            self.queue(before)
+
+    def queue(self, before: RequestResponseCycle) -> None:
+        if len(self.pipeline) > _PIPELINED:
+            raise HttpParserError("too many requests at once")
+        while self.earlier and self.earlier[0].response_complete:
+            self.earlier.popleft()
+        self.earlier.append(before)
+
+    # --- other protocols --------------------------------------------------------------------------
+
+    def offer(self) -> None:
+        """Some clients offer HTTP/2 with every request. The parser stops behind such a head; nothing is begun yet."""
+        if self.parser.get_method() == b"CONNECT":
+            raise HttpParserError("this is no proxy")
+        self.offered, self.cycle = self.cycle, _OVER  # for which the parser may now say that its message is complete
+
+    def without_offer(self, rest: bytes) -> bytes:
+        """The same request as if nothing had been offered: an offer may be ignored (RFC 9110 §7.8)."""
+        self.cycle, self.offered = self.offered, None
+        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%s: %s" % line for line in self.headers if line[0] not in _NOT_PASSED_ON]
+        if not self.parser.should_keep_alive():
+            lines.append(b"connection: close")
+        self.parser = HttpRequestParser(self)
+        return b"\r\n".join([*lines, b"", rest])
+
+    # --- what does not come -----------------------------------------------------------------------
+
+    def expect_head(self) -> None:
+        self.late = self.loop.call_later(_HEAD_SECONDS, self.refuse, b"408 Request Timeout")
+
+    def in_time(self) -> None:
+        if self.late is not None:
+            self.late.cancel()
+            self.late = None
+
+    def refuse(self, status: bytes) -> None:
+        """Said only where no answer is being written; the connection is over in any case."""
+        self.in_time()
+        if self.transport.is_closing():
+            return
+        cycle: RequestResponseCycle | None = self.cycle
+        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+            self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
+        self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.watch_writing()  # closing waits until everything is written
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.watch_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.taken()
+
+    def watch_writing(self) -> None:
+        if self.stuck is None:
+            self.stuck = self.loop.call_later(
+                _TAKES_NOTHING, self.check_writing, self.transport.get_write_buffer_size()
+            )
+
+    def check_writing(self, before: int) -> None:
+        """A peer that takes a little at a time is waited for, one that takes nothing is not."""
+        self.stuck = None
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self.watch_writing()
+
+    def taken(self) -> None:
+        if self.stuck is not None:
+            self.stuck.cancel()
+            self.stuck = None
+
+
+class _Over:
+    """Stands where a request would, and takes nothing."""
+
+    response_complete = True
+
+
+_OVER: Any = _Over()
+
+
+def bounded_by(body_bytes: int) -> type[Bounded]:
+    """The protocol for an application that reads no longer bodies than that."""
+    return type("Bounded", (Bounded,), {"body_bytes": body_bytes})

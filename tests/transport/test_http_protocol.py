@@ -1,0 +1,263 @@
+"""transport/http_protocol.py: what a stranger may do with a connection, tried on real sockets."""
+
+import asyncio
+import json
+import logging
+import socket
+
+import pytest
+
+from interlock import Context, Server
+from interlock.transport import http_protocol
+from support.asgi import call_tool, message
+from support.http_socket import connection, http, served
+
+HI = call_tool("hi")
+LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
+UPGRADE = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAARAAAAAAAIAAAAA"}
+
+
+class House:
+    """A server with a tool that waits and one that talks on and on, and how many of them run."""
+
+    def __init__(self, **options):
+        self.server = server = Server("s")
+        self.running = 0
+        self.told = asyncio.Event()
+
+        @server.tool
+        async def hi() -> str:
+            return "hi"
+
+        @server.tool
+        async def wait(ctx: Context) -> str:
+            return await self.count(asyncio.Event().wait())
+
+        @server.tool
+        async def talk(ctx: Context) -> str:
+            return await self.count(self.talk(ctx))
+
+        self.app = server.asgi(**options)
+
+    async def talk(self, ctx):
+        while True:
+            await ctx.log("info", "x" * 100_000)
+
+    async def count(self, work):
+        self.running += 1
+        try:
+            await work
+        finally:
+            self.running -= 1
+        return "done"
+
+    async def runs(self, number):
+        async with asyncio.timeout(20):
+            while self.app.in_flight != number:
+                await asyncio.sleep(0.01)
+
+
+def in_chunks(frame, *trailers, without=()):
+    """A request whose body comes as one chunk, with what stands behind it."""
+    body = json.dumps(frame).encode()
+    changes = {"content-length": None, "transfer-encoding": "chunked", **dict.fromkeys(without)}
+    head, _, _ = http(frame, changes).partition(b"\r\n\r\n")
+    return b"%s\r\n\r\n%x\r\n%s\r\n0\r\n%s" % (head, len(body), body, b"".join(b"%s\r\n" % line for line in trailers))
+
+
+# --- trailers ---
+
+
+@pytest.mark.parametrize(("name", "status"), [("host", 403), ("mcp-name", 400), ("mcp-protocol-version", 400)])
+async def test_a_trailer_is_no_header(name, status):
+    said = {"host": b"localhost", "mcp-name": b"hi", "mcp-protocol-version": b"2026-07-28"}[name]
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(in_chunks(HI, name.encode() + b": " + said, b"", without=[name]))
+        assert (await raw.response()).status == status
+
+
+async def test_a_trailer_does_no_harm():
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(2):
+            raw.write(in_chunks(HI, b"mcp-name: other", b"digest: x", b""))
+            assert (await raw.response()).status == 200
+
+
+@pytest.mark.parametrize("endless", [b"x", b"a: b\r\n"])
+async def test_trailers_without_end_are_cut_off(monkeypatch, endless):
+    monkeypatch.setattr(http_protocol, "_MARGIN", 100_000)
+    async with served(House(body_bytes=1000).app) as port, connection(port) as raw:
+        raw.write(in_chunks(HI) + b"t: ")
+        raw.write(endless * (3_000_000 // len(endless)))
+        assert (await raw.head())[0] == 413
+
+
+async def test_a_body_of_many_chunks_may_be_as_long_as_any_other(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_MARGIN", 300_000)
+    head, _, rest = in_chunks(HI, b"").partition(b"\r\n\r\n")
+    spaces = (b"%x\r\n%s\r\n" % (50_000, b" " * 50_000)) * 19
+    async with served(House(body_bytes=1_000_000).app) as port, connection(port) as raw:
+        raw.write(head + b"\r\n\r\n" + spaces + rest)
+        assert (await raw.response()).status == 200
+
+
+# --- several requests at once ---
+
+
+@pytest.mark.parametrize("first", [LISTEN, call_tool("wait")])
+async def test_a_client_that_goes_ends_what_waits_before_its_last_request(first):
+    house = House()
+    async with served(house.app) as port:
+        async with connection(port) as raw:
+            raw.write(http(first) + http(HI) + http(HI))
+            await house.runs(1)
+        await house.runs(0)
+        assert house.running == 0
+
+
+async def test_some_requests_may_wait_for_the_one_before():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"".join(http(call_tool("hi", id=number)) for number in range(40)))
+        assert [(await raw.response()).json["id"] for _ in range(40)] == [*range(40)]
+
+
+async def test_a_connection_with_too_many_waiting_requests_is_closed():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(call_tool("wait")) + b"GET / HTTP/1.1\r\n\r\n" * (http_protocol._PIPELINED + 10))
+        assert await raw.ended() == b""
+        await house.runs(0)
+
+
+# --- what begins no request ---
+
+
+async def drip(raw, data):
+    """Until the server has closed the connection."""
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                raw.write(data)
+                await raw.writer.drain()
+                await asyncio.sleep(0.01)
+    except ConnectionError:
+        return
+
+
+async def test_empty_lines_do_not_keep_a_connection(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI))
+        assert (await raw.response()).status == 200
+        await drip(raw, b"\r\n")
+
+
+@pytest.mark.parametrize("kind", ["length", "chunks"])
+async def test_the_rest_of_a_refused_body_does_not_keep_a_connection(monkeypatch, kind):
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.1)
+    changes = {"length": {"content-length": "4000000"}, "chunks": {"content-length": None}}[kind]
+    changes |= {"transfer-encoding": "chunked"} if kind == "chunks" else {}
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(b"", {"host": "evil.example", **changes}))
+        assert (await raw.response()).status == 403
+        await drip(raw, b"x" if kind == "length" else b"1\r\nx\r\n")
+
+
+async def test_the_rest_of_a_refused_body_is_skipped():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(b"x" * 1000, {"host": "evil.example"})[:-500])
+        assert (await raw.response()).status == 403
+        raw.write(b"x" * 500 + http(HI))
+        assert (await raw.response()).status == 200
+
+
+# --- offers of other protocols ---
+
+
+@pytest.mark.parametrize("cut", [1000, 7])
+async def test_an_offer_of_another_protocol_is_ignored(cut):
+    """The HTTP client of Java offers HTTP/2 with every request."""
+    data = http(HI, UPGRADE) + http(HI)
+    async with served(House().app) as port, connection(port) as raw:
+        for start in range(0, len(data), cut):
+            raw.write(data[start : start + cut])
+            await raw.writer.drain()
+        for _ in range(2):
+            assert (await raw.response()).json["result"]["content"][0]["text"] == "hi"
+
+
+async def test_an_offer_behind_a_request_that_runs_waits_for_it():
+    house = House()
+    async with served(house.app) as port:
+        async with connection(port) as raw:
+            raw.write(http(call_tool("wait")) + http(HI, {"connection": "upgrade", "upgrade": "websocket"}))
+            await house.runs(1)
+        await house.runs(0)
+
+
+async def test_an_offer_may_want_the_connection_closed():
+    changes = {"connection": "close, upgrade", "upgrade": "h2c"}
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI, changes))
+        assert (await raw.response()).status == 200
+        assert await raw.ended() == b""
+
+
+async def test_this_is_no_proxy():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert (await raw.head())[0] == 400
+
+
+# --- who does not read ---
+
+
+async def test_a_connection_whose_peer_takes_nothing_is_cut(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
+    house = House()
+    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
+    async with served(house.app) as port:
+        with socket.create_connection(("127.0.0.1", port)) as deaf:
+            deaf.sendall(http(frame))
+            await house.runs(1)
+            await house.runs(0)
+        assert house.running == 0
+
+
+async def test_a_peer_that_takes_a_little_at_a_time_is_waited_for(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
+    house = House()
+    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(frame))
+        await raw.head()
+        for _ in range(8):
+            for _ in range(100):
+                await raw.event()
+            await asyncio.sleep(0.1)
+        assert house.running == 1
+
+
+# --- what is logged ---
+
+
+async def test_what_strangers_send_does_not_fill_the_log(caplog):
+    async with served(House().app) as port:
+        with caplog.at_level(logging.WARNING):
+            for garbage in (b"\x16\x03\x01", http(HI, UPGRADE), b"GET / HTTP/9.9\r\n\r\n", b"NO / HTTP/1.1\r\n"):
+                async with connection(port) as raw:
+                    raw.write(garbage)
+                    await raw.head()
+    assert [record for record in caplog.records if record.name != "asyncio"] == []
+
+
+async def test_what_fails_inside_is_still_logged(caplog):
+    async def broken(scope, receive, send):
+        raise RuntimeError("inside")
+
+    house = House()
+    house.app._http = broken
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(HI))
+        assert (await raw.response()).body == b"Internal Server Error"
+    assert [record.name for record in caplog.records] == ["interlock.http.errors"]
