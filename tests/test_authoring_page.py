@@ -13,7 +13,8 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 
 
 @pytest.fixture
-def page():
+def page(monkeypatch):
+    monkeypatch.chdir(PAGE.parents[1])  # it serves a folder
     found: dict = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
         exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
@@ -45,6 +46,21 @@ async def test_resources(server):
             assert caught.value.code == -32602
 
 
+async def test_a_folder(page):
+    async with Client(page["archive"]) as client:
+        listed = {each.uri: each for each in await client.list_resources()}
+        assert listed["docs:///"].mime_type == "inode/directory"
+        assert listed["docs:///authoring.md"].mime_type == "text/markdown"
+        assert (await client.read_resource("docs:///authoring.md"))[0].text == PAGE.read_text(encoding="utf-8")
+        assert "docs:///authoring.md" in (await client.read_resource("docs:///"))[0].text.split()
+        for path in ("../README.md", "%2e%2e/README.md", "no.md"):
+            with pytest.raises(Refused) as caught:
+                await client.read_resource(f"docs:///{path}")
+            assert caught.value.code == -32602
+    page["tree"].changed("authoring.md")
+    page["tree"].refresh()
+
+
 async def test_suggestions(server):
     prompt, template = (
         {"type": "ref/prompt", "name": "recommend"},
@@ -54,6 +70,7 @@ async def test_suggestions(server):
         assert client.capabilities.can("completions")
         assert await complete(client, prompt, "author", "a", genre="novel") == ["Austen"]
         assert await complete(client, prompt, "author", "a") == []
+        assert await complete(client, prompt, "genre", "po") == ["poetry"]
         assert await complete(client, template, "id", "") == ["1", "2"]
 
 

@@ -39,6 +39,7 @@ SPEC_FOLDER = TESTS.parents[1] / "shared" / "spec"  # beside the repository, whe
 HANDSHAKE_AREAS = (
     *("BASE", "SCH", "META", "LIFE", "CAP", "CANC", "PROG", "PING", "TRANS-STDIO", "TRANS-CUST"),
     *("ELIC", "SAMP", "ROOTS", "LOG"),
+    *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
 )
@@ -48,6 +49,7 @@ MODERN_AREAS = (
     *("MRTR", "ELICIT", "SAMP", "ROOTS", "HTTP", "HDR", "XHDR", "CACHE", "SUBS"),
     *("TOOLS", "PROMPT", "ICONS", "LOG"),
     "JSCHEMA",
+    *("RES", "COMPL", "PAGE"),
 )
 OWNED = {"handshake": HANDSHAKE_AREAS, "modern": MODERN_AREAS}
 BINDING = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT"})  # in small letters too

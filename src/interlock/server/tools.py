@@ -99,7 +99,7 @@ class RegisteredTool:
     def _refuse_arguments(self, error: Unmendable) -> Result:
         """Wrong values are for the model to mend (isError); arguments that are no object are a broken request."""
         told = "\n".join([f"Invalid arguments for {self.name}:", *(f"- {line}" for line in error.lines)])
-        return BadArguments({"content": [{"type": "text", "text": told}], "isError": True})
+        return BadArguments(failed(told))
 
 
 def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | None) -> tuple[Signature, Arguments]:
