@@ -13,10 +13,11 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 
 
 @pytest.fixture
-def page():
+def page(monkeypatch):
+    monkeypatch.chdir(PAGE.parents[1])  # it serves a folder
     found: dict = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, str(PAGE), "exec"), found)
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
     return found
 
 
@@ -45,6 +46,21 @@ async def test_resources(server):
             assert caught.value.code == -32602
 
 
+async def test_a_folder(page):
+    async with Client(page["archive"]) as client:
+        listed = {each.uri: each for each in await client.list_resources()}
+        assert listed["docs:///"].mime_type == "inode/directory"
+        assert listed["docs:///authoring.md"].mime_type == "text/markdown"
+        assert (await client.read_resource("docs:///authoring.md"))[0].text == PAGE.read_text(encoding="utf-8")
+        assert "docs:///authoring.md" in (await client.read_resource("docs:///"))[0].text.split()
+        for path in ("../README.md", "%2e%2e/README.md", "no.md"):
+            with pytest.raises(Refused) as caught:
+                await client.read_resource(f"docs:///{path}")
+            assert caught.value.code == -32602
+    page["tree"].changed("authoring.md")
+    page["tree"].refresh()
+
+
 async def test_suggestions(server):
     prompt, template = (
         {"type": "ref/prompt", "name": "recommend"},
@@ -54,6 +70,7 @@ async def test_suggestions(server):
         assert client.capabilities.can("completions")
         assert await complete(client, prompt, "author", "a", genre="novel") == ["Austen"]
         assert await complete(client, prompt, "author", "a") == []
+        assert await complete(client, prompt, "genre", "po") == ["poetry"]
         assert await complete(client, template, "id", "") == ["1", "2"]
 
 
@@ -81,14 +98,14 @@ async def test_what_a_tool_gives(server):
     async with Client(server) as client:
         schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
         book = {"id": {"type": "integer"}, "title": {"type": "string"}}
-        assert schemas["newest"]["properties"] == schemas["lend"]["properties"] == book
+        assert schemas["newest"]["properties"] == schemas["check_out"]["properties"] == book
         newest = await client.call_tool("newest")
         assert newest.structured == {"id": 2, "title": "Emma"} and newest.text == '{"id":2,"title":"Emma"}'
         assert (await client.call_tool("titles")).structured == ["Moby Dick", "Emma"]
-        lent = await client.call_tool("lend", {"id": 1})
+        lent = await client.call_tool("check_out", {"id": 1})
         assert (lent.text, lent.structured["title"]) == ("Lent: Moby Dick", "Moby Dick")
         assert lent.meta["com.example/shelf"] == "A3"
-        assert (await client.call_tool("lend", {"id": 9})).is_error
+        assert (await client.call_tool("check_out", {"id": 9})).is_error
     async with Client(server, revision="2025-11-25") as client:
         assert (await client.call_tool("titles")).structured == {"result": ["Moby Dick", "Emma"]}
 
@@ -153,3 +170,17 @@ async def test_what_goes_out(page):
         ) as client:
             await client.call_tool(tool, arguments)
     assert heard == [{"book": 1, "token": "[redacted]"}, "[a person] has token=[redacted]"]
+
+
+async def test_arguments(server):
+    async with Client(server) as client:
+        schema = next(tool for tool in await client.list_tools() if tool.name == "lend").input_schema
+        assert schema["properties"]["until"]["description"] == "The day it must be back."
+        assert schema["properties"]["reader"]["description"] == "Who borrows."
+        assert schema["properties"]["note"] == {"type": "string"}
+        fits = {"id": "1", "reader": {"name": "Ada"}, "until": "2031-05-17", "toolCallId": "x"}
+        assert (await client.call_tool("lend", fits)).text == "Ada has Moby Dick until 2031-05-17"
+        wrong = await client.call_tool("lend", fits | {"reader": {"name": "Ada", "age": -1}, "dryRun": True})
+        assert "reader.age: -1 does not fit; expected an integer at least 0; for example 18" in wrong.text
+        assert "did you mean 'dry_run'?" in wrong.text
+        assert (await client.call_tool("find", {"author": "Austen"})).is_error

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from interlock.revisions.shaping import plain, shape_noun, shape_result
 from interlock.revisions.table import NEWEST, REVISIONS
-from interlock.wire.exchange import Among
+from interlock.wire.errors import InvalidParams
+from interlock.wire.exchange import Among, BadArguments
 from interlock.wire.meta import SERVER_INFO
 from interlock.wire.types.content import AudioContent, ResourceLink, TextContent
 from interlock.wire.types.tools import Tool
@@ -310,3 +311,15 @@ def test_the_members_of_an_own_method_stay_as_they_are():
     result = {"title": "T", "resultType": "mine", "tools": 7, "structuredContent": [1]}
     for row in ROWS:
         assert shape_result(row, "example/own", result) == result
+
+
+@pytest.mark.parametrize("revision", REVISIONS.values(), ids=lambda row: row.name)
+def test_arguments_that_do_not_fit_are_told_to_the_model_or_refused(revision):
+    told = BadArguments({"content": [{"type": "text", "text": "a: missing"}], "isError": True})
+    if revision.tells_arguments:
+        assert shape_result(revision, "tools/call", told)["isError"] is True
+    else:
+        with pytest.raises(InvalidParams, match="a: missing"):
+            shape_result(revision, "tools/call", told)
+    plain_result = {"content": [], "isError": True}
+    assert shape_result(revision, "tools/call", plain_result)["isError"] is True

@@ -58,6 +58,7 @@ async def test_a_plain_function_and_a_context_work():
         return [f"{value} for {ctx.client.name}"]
 
     assert (await complete(city, value="W"))["values"] == ["W for unknown"]
+    assert completions(city).takes_context and not completions(lambda value: []).takes_context
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """server/templates.py: one function for all resources of a shape."""
 
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
 
 import pytest
 from msgspec import UNSET
@@ -173,3 +174,44 @@ def test_what_is_declared_may_hold_anything():
     }
     with pytest.raises(LocalError, match="no variable"):
         template("file://{+path}", file, unchecked=("other",))
+
+
+# --- paths ---
+
+
+@pytest.mark.parametrize("hint", [Path, PurePosixPath, Path | None, Annotated[Path, "where"]])
+@pytest.mark.parametrize(
+    ("uri", "asked"), [("t:x{?p}", "t:x?p="), ("t:{p}", "t:"), ("t:x{#p}", "t:x#"), ("t:x{;p}", "t:x;p=")]
+)
+def test_what_is_taken_as_a_path_does_not_climb(hint, uri, asked):
+    async def file(p=None): ...
+
+    file.__annotations__["p"] = hint
+    registered = template(uri, file)
+    assert str(registered.arguments(asked + "a.txt")["p"]) == "a.txt"
+    assert isinstance(registered.arguments(asked + "a.txt")["p"], PurePosixPath)
+    for value in ("..", "%2e%2e", "..%2Fx", "%2Fetc", "a%5Cb", "C%3A", "%252e%252e", "a%2F..%2Fb", "a%00"):
+        assert registered.arguments(asked + value) is None, value
+    if "{p}" not in uri:
+        assert str(registered.arguments(asked + "a/b")["p"]) == "a/b"
+        assert registered.arguments(asked) is None  # no path at all
+
+
+def test_a_list_of_paths_does_not_climb():
+    async def several(p: list[Path]): ...
+    async def whole(p: Path): ...
+
+    assert template("t:x{/p*}", several).arguments("t:x/a/b") == {"p": [Path("a"), Path("b")]}
+    assert template("t:x{/p*}", whole).arguments("t:x/a/b") == {"p": Path("a/b")}
+
+    async def queried(p: list[Path] = []): ...  # noqa: B006 - each call gets its own
+
+    registered = template("t:x{?p*}", queried)
+    assert registered.arguments("t:x?p=a/b&p=c") == {"p": [Path("a/b"), Path("c")]}
+    assert registered.arguments("t:x?p=a/b&p=../c") is None
+
+
+def test_a_path_that_is_declared_may_be_any():
+    async def file(p: Path = Path()): ...
+
+    assert template("t:x{?p}", file, unchecked=("p",)).arguments("t:x?p=/etc/../x") == {"p": Path("/etc/../x")}

@@ -44,7 +44,7 @@ def test_a_tool_is_named_and_described_by_its_function():
         """
 
     noun = tool(add).noun
-    assert (noun.name, noun.description, noun.title, noun.meta) == ("add", "Add things.", UNSET, UNSET)
+    assert (noun.name, noun.description, noun.title, noun.meta) == ("add", "Add things.\n\nCarefully.", UNSET, UNSET)
     assert noun.input_schema["properties"] == {"a": {"type": "integer"}}
 
 
@@ -138,7 +138,7 @@ async def test_without_arguments_there_are_none():
     assert text(await call(tool(nothing))) == "x"
 
 
-@pytest.mark.parametrize("arguments", [b"{}", b'{"a":"1"}', b'{"a":1.5}', b'{"a":null}', b'{"a":1,"b":[]}'])
+@pytest.mark.parametrize("arguments", [b"{}", b'{"a":"x"}', b'{"a":1.5}', b'{"a":null}', b'{"a":1,"b":[]}'])
 async def test_wrong_values_are_for_the_model_to_mend(arguments):
     # isError, not a protocol error (SEP-1303, modern.md §13.2).
     result = await call(tool(add), arguments)
@@ -250,7 +250,7 @@ async def test_a_given_schema_is_listed_as_it_is_and_the_arguments_come_in_one_d
     registered = tool(free, input_schema=schema)
     assert registered.noun.input_schema == schema
     assert json.loads(text(await call(registered, b'{"a": [1, null]}'))) == {"a": [1, None]}
-    assert json.loads(text(await call(registered))) == {}
+    assert (await call(registered))["isError"]
     with pytest.raises(InvalidParams, match="object"):
         await call(registered, b"[1]")
 
@@ -262,7 +262,7 @@ async def test_or_as_keywords_that_cannot_replace_the_context():
     registered = tool(free, input_schema={"type": "object"})
     assert text(await call(registered, b'{"a": 1}')) == "Context {'a': 1}"
     refused = await call(registered, b'{"ctx": 1}')
-    assert refused["isError"] and "'ctx'" in text(refused)
+    assert refused["isError"] and "ctx: no such argument" in text(refused)
 
 
 async def test_a_plain_function_takes_a_given_schema_too():

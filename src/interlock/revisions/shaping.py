@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.exchange import Among, Result
+from ..wire.errors import InvalidParams
+from ..wire.exchange import Among, BadArguments, Result
 from ..wire.frames import encode
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
@@ -63,6 +64,8 @@ def shape_result(revision: Revision, method: str, result: Result) -> Result:
 def _shaper(revision: Revision, method: str) -> Walk:
     """What is done to the results of one method, decided once; no method stands for all of authors' own."""
     steps: list[Walk] = []
+    if not revision.tells_arguments and method == "tools/call":
+        steps.append(_refuse_bad_arguments)
     if "Result.resultType" in revision.unknown:
         # Of an author's own method only the identity is ours: nobody else knows what its members mean.
         steps.append(_without_newest_members if method else _without_identity)
@@ -77,6 +80,13 @@ def _shaper(revision: Revision, method: str) -> Walk:
         return result
 
     return steps[0] if len(steps) == 1 else shape
+
+
+def _refuse_bad_arguments(result: Result) -> Result:
+    """A protocol error before 2025-11-25 (2025-06-18 server/tools#error-handling)."""
+    if type(result) is BadArguments:
+        raise InvalidParams(f"Invalid params: {result['content'][0]['text']}")
+    return result
 
 
 def shape_noun(revision: Revision, noun: str, value: Any) -> Any:

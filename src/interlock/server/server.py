@@ -233,7 +233,7 @@ class Server:
         """Offer a function as a tool: bare, or with facts about it.
 
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
-        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
+        arguments are checked against it, and the function takes them in one `dict` (or as `**arguments`).
 
         What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
 from typing import Any, Unpack, get_args
 
 import msgspec
@@ -12,6 +11,7 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
 from ..wire.types.content import ResourceContents
 from ..wire.types.resources import ResourceTemplate
+from .models import decode_custom, is_path
 from .resources import Readable, ResourceFacts
 from .schema import hints_of
 from .threads import Threads
@@ -38,7 +38,6 @@ class RegisteredTemplate(Readable):
         if odd := self.complete.keys() - set(self.names):
             raise LocalError(f"{uri} has no variable {', '.join(sorted(odd))} to complete")
         self.noun = ResourceTemplate(uri_template=uri, **self._described)
-        self._arguments: type[Any] = self.signature.decoder.type
         hints = {name: hint for name, hint in hints_of(function).items() if name in self.names}
         self._joined = _joined(self.template, hints)
         self._paths = [name for name, hint in hints.items() if _is_path(hint) and name not in unchecked]
@@ -56,8 +55,8 @@ class RegisteredTemplate(Readable):
         for name in self._joined:
             if name in values:
                 values[name] = "/".join(values[name])
-        try:  # not strict: all values of a URI are text, `int` means a text of digits
-            return msgspec.structs.asdict(_convert(values, self._arguments))
+        try:
+            return self.signature.from_text(values)
         except msgspec.ValidationError:
             return None
 
@@ -97,7 +96,7 @@ def _joined(template: UriTemplate, hints: dict[str, Any]) -> list[str]:
 
 def _takes(hint: Any, value: Any) -> bool:
     try:
-        _convert(value, hint)
+        msgspec.convert(value, hint, strict=False, dec_hook=decode_custom)
     except (TypeError, msgspec.ValidationError):
         return False
     return True
@@ -105,14 +104,4 @@ def _takes(hint: Any, value: Any) -> bool:
 
 def _is_path(hint: Any) -> bool:
     """`Path`, and what may hold one: `Path | None`, `Annotated[Path, …]`, `list[Path]`."""
-    return (isinstance(hint, type) and issubclass(hint, PurePath)) or any(_is_path(part) for part in get_args(hint))
-
-
-def _convert(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, strict=False, dec_hook=_from_text)
-
-
-def _from_text(kind: type[Any], value: Any) -> Any:
-    if isinstance(value, str) and issubclass(kind, PurePath):
-        return kind(value)
-    raise NotImplementedError(f"{kind.__name__} cannot be made from a URI")
+    return is_path(hint) or any(_is_path(part) for part in get_args(hint))

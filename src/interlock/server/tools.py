@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import asdict
 
 from ..revisions.param_headers import ParamHeader, read_param_headers
 from ..wire.errors import InvalidParams, LocalError
-from ..wire.exchange import Exchange, Result
+from ..wire.exchange import BadArguments, Exchange, Result
 from ..wire.types.common import Icon
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
 from .bounds import Concurrency
 from .calling import ThreadPolicy, caller_of
 from .context import Context
 from .failures import failure_text
-from .given_schema import Arguments, read_given
+from .given_schema import read_given
 from .guards import Guards
 from .icons import checked_icons
+from .mending import Arguments, Unmendable, fitting
 from .outputs import OutputSchema, read_output
 from .results import failed, finisher
-from .schema import Signature, read_signature
+from .schema import Signature, docs_of, plain_name, read_signature
 from .streams import is_stream, streamed
 from .threads import Threads
 
@@ -58,7 +58,7 @@ class RegisteredTool:
         thread: ThreadPolicy | None = None,
     ) -> None:
         signature, self._arguments = _signature(function, input_schema)
-        self.name = name or cast(str, getattr(function, "__name__", ""))
+        self.name = name or plain_name(function)
         self.takes_context = signature.context is not None
         self.park, self.single_use = _parks(self.name, asks), single_use
         streams = is_stream(function)
@@ -67,7 +67,7 @@ class RegisteredTool:
         self.noun = Tool(
             name=self.name,
             title=title or UNSET,
-            description=description or _first_paragraph(function) or UNSET,
+            description=description or docs_of(function).text or UNSET,
             input_schema=signature.schema,
             output_schema=output.schema if output.schema is not None else UNSET,
             annotations=_checked_annotations(self.name, annotations),
@@ -86,29 +86,28 @@ class RegisteredTool:
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
         try:
             arguments = self._arguments(raw)
-        except msgspec.ValidationError as error:
-            return self._refuse_arguments(raw, error)
+        except Unmendable as error:
+            return self._refuse_arguments(error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidParams("Invalid params: arguments cannot be read") from None
+            wrong = "cannot be read" if bytes(raw).lstrip()[:1] == b"{" else "must be an object"
+            raise InvalidParams(f"Invalid params: arguments {wrong}") from None
         try:
             return self._finish(await self._call(arguments, exchange))
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
             return failed(failure_text(error, "tool", self.name))
 
-    def _refuse_arguments(self, raw: Raw, error: msgspec.ValidationError) -> Result:
+    def _refuse_arguments(self, error: Unmendable) -> Result:
         """Wrong values are for the model to mend (isError); arguments that are no object are a broken request."""
-        if bytes(raw).lstrip()[:1] != b"{":
-            raise InvalidParams("Invalid params: arguments must be an object") from None
-        return failed(f"Invalid arguments for {self.name}: {str(error).replace('`', chr(39))}")
+        told = "\n".join([f"Invalid arguments for {self.name}:", *(f"- {line}" for line in error.lines)])
+        return BadArguments(failed(told))
 
 
 def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | None) -> tuple[Signature, Arguments]:
     """What the function takes: by its type hints, or by the schema its author wrote."""
     if input_schema is not None:
         return read_given(function, Context, input_schema)
-    signature = read_signature(function, Context)
-    decode = signature.decoder.decode
-    return signature, lambda raw: asdict(decode(raw))
+    signature = read_signature(function, Context, closed=True)
+    return signature, fitting(signature)
 
 
 def _parks(name: str, asks: str) -> bool:
@@ -133,11 +132,6 @@ def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]
         return read_param_headers(schema)
     except LocalError as error:
         raise LocalError(f"{name}: {error}") from None
-
-
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    lines = (getattr(function, "__doc__", None) or "").strip().split("\n\n")[0].splitlines()
-    return " ".join(line.strip() for line in lines)
 
 
 def _check_name(name: str) -> None:

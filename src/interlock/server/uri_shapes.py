@@ -26,7 +26,7 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
 
     def read(self, raw: str) -> str | list[str] | None:
         """The value, decoded; None if it is none, or not a safe one."""
-        if any(mark in raw for mark in self.banned if mark != self.many):
+        if self.banned and any(mark in raw for mark in self.banned if mark != self.many):
             return None
         if self.unchecked:
             return self._all(any_text, raw.split(self.many)) if self.many else any_text(raw)

@@ -55,6 +55,29 @@ class _Expression(msgspec.Struct, frozen=True):
         return self.operator in (";", "?", "&")
 
 
+class _Tail(msgspec.Struct, frozen=True):
+    """Parameters, a query or a fragment: what a URI may have behind its path, and may lack."""
+
+    operator: str
+    names: frozenset[str]
+    many: frozenset[str]
+    skipped: int
+    """How many `&` the template itself has before `{&…}`; no value has one."""
+
+    def cut(self, uri: str) -> tuple[str, str, str]:
+        """What is before it, its mark (empty: it is absent), and what is in it."""
+        if self.operator != "&":
+            return uri.partition(self.operator)
+        pieces = uri.split("&", self.skipped + 1)
+        return "&".join(pieces[: self.skipped + 1]), "&" * (len(pieces) > self.skipped + 1), pieces[-1]
+
+    def read(self, raw: str) -> Values | None:
+        if self.operator != "#":
+            return pairs(raw, ";" if self.operator == ";" else "&", self.names, self.many)
+        value = free_text(raw)
+        return dict.fromkeys(self.names, value) if value is not None else None
+
+
 class UriTemplate:
     """One template, read once. `names` are all its variables, `many` those that are lists, `named` those of a query,
     of parameters or of a fragment, which a URI may leave out."""
@@ -71,6 +94,8 @@ class UriTemplate:
         self._tails = {_RANK[each.operator]: each for each in expressions if _RANK[each.operator]}
         self.named = tuple(each.name for tail in self._tails.values() for each in tail.variables)
         self._check(expressions)
+        self._beginning = self.text.partition("{")[0]
+        self._ends = [self._tail(self._tails[rank]) for rank in (3, 2, 1) if rank in self._tails]  # the last one first
         self._shapes = self._all_shapes()
         self.wide = frozenset(slot.name for slot in self._shapes[0].slots if slot.wide)
         """The variables that hold slashes."""
@@ -185,32 +210,29 @@ class UriTemplate:
             unchecked=variable.name in self._unchecked,
         )
 
+    def _tail(self, tail: _Expression) -> _Tail:
+        names = frozenset(variable.name for variable in tail.variables)
+        return _Tail(tail.operator, names, names & self.many, "".join(self._literals()).count("&"))
+
     # --- reading a URI --------------------------------------------------------------------------
 
     def match(self, uri: str) -> Values | None:
         """The values that make this template `uri`, decoded; None when there are none that are safe."""
-        if len(uri) > LONGEST_URI:
+        if not uri.startswith(self._beginning) or len(uri) > LONGEST_URI:
             return None
         found: Values = {}
         path = uri
-        for rank in (3, 2, 1):
-            if (tail := self._tails.get(rank)) is not None:
-                path, mark, raw = self._cut(tail, path)
-                values = _read_tail(tail, raw) if mark else {}
+        for tail in self._ends:
+            path, mark, raw = tail.cut(path)
+            if mark:
+                values = tail.read(raw)
                 if values is None:
                     return None
                 found |= values
         for shape in self._shapes:
             if (values := shape.match(path)) is not None:
-                return values | found
+                return values | found if found else values
         return None
-
-    def _cut(self, tail: _Expression, uri: str) -> tuple[str, str, str]:
-        if tail.operator != "&":
-            return uri.partition(tail.operator)
-        held = "".join(self._literals()).count("&")  # those of the template itself; no value has one
-        pieces = uri.split("&", held + 1)
-        return "&".join(pieces[: held + 1]), "&" * (len(pieces) > held + 1), pieces[-1]
 
     # --- writing one ----------------------------------------------------------------------------
 
@@ -220,15 +242,6 @@ class UriTemplate:
             literal + (_expanded(expression, values) if expression is not None else "")
             for literal, expression in self._parts
         )
-
-
-def _read_tail(tail: _Expression, raw: str) -> Values | None:
-    if tail.operator == "#":
-        value = free_text(raw)
-        return {tail.variables[0].name: value} if value is not None else None
-    many = {variable.name for variable in tail.variables if variable.many}
-    mark = ";" if tail.operator == ";" else "&"
-    return pairs(raw, mark, {variable.name for variable in tail.variables}, many)
 
 
 def _expanded(expression: _Expression, values: Mapping[str, Any]) -> str:

@@ -18,13 +18,18 @@ _SEGMENT = re.compile(rf"(?:[A-Za-z0-9._~!$'()*+,;=:@-]|{_TRIPLE})+")  # no `&`:
 _FREE = re.compile(rf"(?:[A-Za-z0-9._~!$'()*+,;=:@/?-]|{_TRIPLE})*")
 _ANY = re.compile(rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|{_TRIPLE})+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FOLDERS = frozenset({".", ".."})
 _DRIVE = re.compile(".:", re.DOTALL)  # of any character: `ntpath` takes them all
 _STILL_ENCODED = re.compile(r"%(?:2[eEfF5]|5[cC]|00)")
 
 
 def segment(raw: str) -> str | None:
     """One segment, decoded, if it names nothing but a thing of its own folder."""
-    value = _decoded(raw) if _SEGMENT.fullmatch(raw) else None
+    if not _SEGMENT.fullmatch(raw):
+        return None
+    if "%" not in raw:  # then its letters hide nothing
+        return raw if raw not in _FOLDERS else None
+    value = _decoded(raw)
     return value if value is not None and _stays(value) else None
 
 
@@ -68,7 +73,7 @@ def pairs(raw: str, mark: str, names: Collection[str], many: Collection[str]) ->
 
 
 def _stays(value: str) -> bool:
-    return value not in (".", "..") and "/" not in value and "\\" not in value and not _CONTROL.search(value)
+    return value not in _FOLDERS and "/" not in value and "\\" not in value and not _CONTROL.search(value)
 
 
 def _is_file_name(value: str) -> bool:
@@ -76,6 +81,8 @@ def _is_file_name(value: str) -> bool:
 
 
 def _decoded(raw: str) -> str | None:
+    if "%" not in raw:
+        return raw
     try:
         return unquote_to_bytes(raw).decode("utf-8")
     except UnicodeDecodeError:

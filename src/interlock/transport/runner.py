@@ -72,8 +72,6 @@ async def serve_http(
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
     await _uvicorn(app, drain, stop).serve(sockets=[listener])
-    if app.failure is not None:
-        raise app.failure
 
 
 def _address(app: HttpApp, listener: socket.socket) -> str:
@@ -93,8 +91,11 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
                 yield
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            for listener in (sockets or ()) if app.failure is None else ():
+            try:
+                await super().startup(sockets)
+            except SystemExit:  # what lives with the app could not begin
+                raise app.failure or LocalError("the application could not start") from None
+            for listener in sockets or ():
                 sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
             sys.stderr.flush()
 

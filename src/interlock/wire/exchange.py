@@ -28,6 +28,7 @@ __all__ = [
     "Result",
     "Lasting",
     "Among",
+    "BadArguments",
     "Peer",
     "HeadedPeer",
     "HeaderLines",
@@ -58,6 +59,13 @@ class Among(dict[str, Any]):
 
     Revisions that know only objects wrap what such a tool gives, always: its listed schema cannot say it otherwise.
     """
+
+    __slots__ = ()
+
+
+class BadArguments(dict[str, Any]):
+    """The result of a tool call whose arguments do not fit the tool's schema, for the model to mend. Revisions in
+    which that is an error of the protocol refuse the call with its text instead."""
 
     __slots__ = ()
 
