@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, Refused
+from interlock import Client, Context, Refused
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "authoring.md"
 
@@ -18,7 +18,7 @@ def page(monkeypatch):
     monkeypatch.chdir(PAGE.parents[1])  # it serves a folder
     found: dict = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
-        exec(compile(block, str(PAGE), "exec"), found)
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
     return found
 
 
@@ -99,14 +99,14 @@ async def test_what_a_tool_gives(server):
     async with Client(server) as client:
         schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
         book = {"id": {"type": "integer"}, "title": {"type": "string"}}
-        assert schemas["newest"]["properties"] == schemas["lend"]["properties"] == book
+        assert schemas["newest"]["properties"] == schemas["check_out"]["properties"] == book
         newest = await client.call_tool("newest")
         assert newest.structured == {"id": 2, "title": "Emma"} and newest.text == '{"id":2,"title":"Emma"}'
         assert (await client.call_tool("titles")).structured == ["Moby Dick", "Emma"]
-        lent = await client.call_tool("lend", {"id": 1})
+        lent = await client.call_tool("check_out", {"id": 1})
         assert (lent.text, lent.structured["title"]) == ("Lent: Moby Dick", "Moby Dick")
         assert lent.meta["com.example/shelf"] == "A3"
-        assert (await client.call_tool("lend", {"id": 9})).is_error
+        assert (await client.call_tool("check_out", {"id": 9})).is_error
     async with Client(server, revision="2025-11-25") as client:
         assert (await client.call_tool("titles")).structured == {"result": ["Moby Dick", "Emma"]}
 
@@ -161,3 +161,51 @@ async def test_the_context(page):
         found = json.loads((await client.call_tool("describe")).text)
     assert (found["principal"], found["client"], found["rules"]) == ("local", "me 7", "Be quiet.")
     assert (found["headers"], found["deadline"], found["cancelled"]) == ({}, None, False)
+
+
+async def test_threads_and_bounds(server):
+    async with Client(server) as client:
+        for tool, arguments, said in (
+            ("digest", {"text": ""}, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("scan", {"pages": 2}, "2 pages"),
+            ("count", {}, "2"),
+            ("translate", {"text": "a"}, "A"),
+        ):
+            assert (await client.call_tool(tool, arguments)).content[0].text == said
+
+
+async def test_what_goes_out(page):
+    heard = []
+    careful, private = page["careful"], page["private"]
+
+    @careful.tool
+    async def markup() -> str:
+        return "<b>"
+
+    @private.tool
+    async def speak(ctx: Context) -> str:
+        await ctx.log("info", "Ada has token=abc")
+        return "said"
+
+    async with Client(careful) as client:
+        assert (await client.call_tool("markup", {})).content[0].text == "&lt;b>"
+    for server, tool, arguments in ((page["server"], "restock", {"id": 1}), (private, "speak", {})):
+        async with Client(
+            server, revision="2025-11-25", on_notification=lambda _, params: heard.append(params["data"])
+        ) as client:
+            await client.call_tool(tool, arguments)
+    assert heard == [{"book": 1, "token": "[redacted]"}, "[a person] has token=[redacted]"]
+
+
+async def test_arguments(server):
+    async with Client(server) as client:
+        schema = next(tool for tool in await client.list_tools() if tool.name == "lend").input_schema
+        assert schema["properties"]["until"]["description"] == "The day it must be back."
+        assert schema["properties"]["reader"]["description"] == "Who borrows."
+        assert schema["properties"]["note"] == {"type": "string"}
+        fits = {"id": "1", "reader": {"name": "Ada"}, "until": "2031-05-17", "toolCallId": "x"}
+        assert (await client.call_tool("lend", fits)).text == "Ada has Moby Dick until 2031-05-17"
+        wrong = await client.call_tool("lend", fits | {"reader": {"name": "Ada", "age": -1}, "dryRun": True})
+        assert "reader.age: -1 does not fit; expected an integer at least 0; for example 18" in wrong.text
+        assert "did you mean 'dry_run'?" in wrong.text
+        assert (await client.call_tool("find", {"author": "Austen"})).is_error

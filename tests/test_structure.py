@@ -376,6 +376,7 @@ API = {
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
@@ -389,6 +390,8 @@ API = {
     "Patience",
     "Principal",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",
@@ -408,8 +411,8 @@ MEMBERS = {
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
-    "Exchange": "ask begin_once end_once home live meta method notify once outlet params patience peer raw "
-    "release_stream silence",
+    "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
+    "redact release_stream silence timer",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
@@ -420,7 +423,7 @@ PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
     "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
-    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds visible",
+    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
+    from .server.bounds import Concurrency as Concurrency
     from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
     from .server.files import files as files
+    from .server.rate_limits import Rate as Rate
+    from .server.rate_limits import RateLimits as RateLimits
     from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
     from .server.visibility import Item as Item
@@ -49,6 +52,7 @@ _WHERE = {
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
+    "Concurrency": "server.bounds",
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
@@ -62,6 +66,8 @@ _WHERE = {
     "Patience": "wire.link",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
+    "Rate": "server.rate_limits",
+    "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
@@ -81,6 +87,7 @@ __all__ = [
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
@@ -94,6 +101,8 @@ __all__ = [
     "Patience",
     "Principal",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",

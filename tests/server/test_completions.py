@@ -253,3 +253,14 @@ async def test_a_refusal_goes_out_as_it_is():
 
     with pytest.raises(InvalidParams, match="no such town"):
         await complete(city)
+
+
+def test_it_is_known_whether_any_of_them_may_log():
+    async def silent(value):
+        return []
+
+    async def speaks(value, ctx: Context):
+        return []
+
+    assert not completions(silent).takes_context
+    assert completions(speaks).takes_context

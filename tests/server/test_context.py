@@ -215,8 +215,15 @@ def test_headers_are_those_of_the_request_and_read_only():
 
 
 def test_a_deadline_is_told_where_there_is_one():
+    class Timer:
+        deadline = 7.5
+
+        def pause(self): ...
+        def resume(self): ...
+
     asked = exchange()
-    asked.deadline = 7.5
+    assert Context(asked).deadline is None
+    asked.timer = Timer()
     assert Context(asked).deadline == 7.5
 
 

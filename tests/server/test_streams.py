@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import msgspec
@@ -12,7 +13,7 @@ from interlock.server.results import ToolResult
 from interlock.server.streams import LONGEST_MESSAGE, MOST_PARTIAL_BYTES, is_stream
 from interlock.server.threads import Threads
 from interlock.server.tools import RegisteredTool
-from interlock.wire.errors import ToolError
+from interlock.wire.errors import LocalError, ToolError
 from interlock.wire.meta import PARTIAL, RequestMeta
 from interlock.wire.types.tools import CallToolParams
 from support.doubles import Spoken
@@ -101,6 +102,26 @@ async def test_a_plain_generator_may_return_its_result():
 
     result, told = await called(steps, spoken("t"))
     assert bytes(result["structuredContent"]) == b'{"a":1}' and [each["message"] for each in told] == ["half"]
+
+
+@pytest.mark.parametrize("thread", ["pool", "own", "loop"])
+async def test_a_plain_generator_runs_where_its_tool_says(thread):
+    where = []
+
+    def steps():
+        where.append(threading.current_thread() is threading.main_thread())
+        yield "half"
+        return "done"
+
+    exchange = spoken("t")
+    result = await tool(steps, name="t", thread=thread).call(exchange)
+    assert result["content"][0]["text"] == "done" and [told["message"] for _, told in exchange.told] == ["half"]
+    assert where == [thread == "loop"]
+
+
+async def test_an_async_generator_has_no_thread():
+    with pytest.raises(LocalError, match="runs on the loop"):
+        tool(counting, thread="pool")
 
 
 async def test_a_result_by_hand_is_the_last_value():

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import Exchange, Handler, Peer, Principal, Work
+from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
@@ -44,12 +44,19 @@ _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress
 class HttpSide:
     """The server's side of all POSTs to one endpoint. It remembers nothing between two of them."""
 
-    def __init__(self, handler: Handler, rows: dict[str, Revision], *, asker: Asker | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        *,
+        asker: Asker | None = None,
+        filter: Filter | None = None,
+    ) -> None:
         self._handler = handler
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
-        self._stateless = StatelessServer(handler, self._rows, asker=asker)
+        self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
         self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------

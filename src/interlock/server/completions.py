@@ -46,7 +46,7 @@ class Completions:
         self._found: dict[_Place, tuple[Signature, Caller]] = {}
         self._was_offered = False
         self.takes_context = False
-        """Does any of them take a Context, and so may log?"""
+        """May any of them log? True from the first one on."""
 
     @property
     def offered(self) -> bool:
@@ -79,8 +79,8 @@ class Completions:
         if not 1 <= len(signature.names) <= 2:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
         self._was_offered = True
-        self._found[place] = (signature, caller_of(function, signature, self._threads))
         self.takes_context = self.takes_context or signature.context is not None
+        self._found[place] = (signature, caller_of(function, signature, self._threads))
         return function
 
     async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:

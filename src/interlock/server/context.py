@@ -81,7 +81,7 @@ class Context:
     @property
     def deadline(self) -> float | None:
         """When this run is given up, on the clock of `time.monotonic()`; None if nobody has set a time."""
-        return getattr(self.exchange, "deadline", None)
+        return self.exchange.deadline
 
     @property
     def app(self) -> Any:

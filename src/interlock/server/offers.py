@@ -234,7 +234,7 @@ class Offers:
             "resources": self.resources.offered,
             "prompts": self.prompts.offered,
             "completions": self.completions.offered,
-            "logging": self.speaks or self.completions.takes_context,
+            "logging": self.speaks or any(each.completions.takes_context for each in (self, *self.all_below())),
         }
 
 

@@ -29,6 +29,9 @@ from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
+from .bounds import Concurrency
+from .calling import ThreadPolicy
+from .guards import GuardOptions, Guards
 from .home import Home
 from .icons import checked_icons
 from .lifespans import Lifespans
@@ -76,6 +79,7 @@ class Server:
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
         visible: Visible | None = None,
+        **guards: Unpack[GuardOptions],
     ) -> None:
         self.info = Implementation(
             name=name,
@@ -109,8 +113,15 @@ class Server:
         self._base: Handler = self._dispatch
         self._handler: Handler = self._dispatch
         self._filtered = False
+        self._guard(Guards(**guards))
         if visible is not None:
             self.visible(visible)
+
+    def _guard(self, guards: Guards) -> None:
+        self._guards = guards
+        self.http_filter, self.stalls = guards.http_filter(), guards.stalls
+        if (filter := guards.filter()) is not None:
+            self.use(filter)
 
     @property
     def instructions(self) -> str | None:
@@ -214,17 +225,23 @@ class Server:
         meta: Mapping[str, Any] | None = None,
         asks: Asks = "replay",
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it.
 
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
-        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
+        arguments are checked against it, and the function takes them in one `dict` (or as `**arguments`).
 
         What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
 
         A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
         to repeat. With `single_use` every state that travels between its rounds counts once.
+
+        After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
+        run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
         """
 
         def register(function: F) -> F:
@@ -236,7 +253,7 @@ class Server:
     def add_tool(self, function: Callable[..., Any], **facts: Any) -> None:
         """The same as a plain call, with the facts that `tool` takes. From any thread, also while calls run."""
         check_author_keys(facts.get("meta"))
-        tool = RegisteredTool(function, threads=self._threads, **facts)
+        tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
         self._offers.add("tools", tool.name, tool)
 
     def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:

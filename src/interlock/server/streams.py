@@ -34,10 +34,15 @@ def is_stream(function: Callable[..., Any]) -> bool:
     return _is_async(function) or any(inspect.isgeneratorfunction(each) for each in _faces(function))
 
 
-def streamed(function: Callable[..., Any], signature: Signature) -> tuple[Callable[..., Any], Signature]:
-    """The same as a plain function that takes the context: it runs the generator to its end and returns the result."""
+def streamed(
+    function: Callable[..., Any], signature: Signature, *, on_loop: bool = False
+) -> tuple[Callable[..., Any], Signature]:
+    """The same as a function that takes the context: it runs the generator to its end and returns the result.
+
+    Of a plain generator it is a plain function, to be run in a thread, unless that shall run `on_loop`.
+    """
     place = signature.context or _PLACE
-    runner = _in_task if _is_async(function) else _in_thread
+    runner = _in_task if _is_async(function) else _on_loop if on_loop else _in_thread
     return runner(function, place, signature.context is None), msgspec.structs.replace(signature, context=place)
 
 
@@ -85,6 +90,26 @@ def _in_thread(function: Callable[..., Any], place: str, hidden: bool) -> Callab
         finally:
             values.close()
         return last
+
+    return run
+
+
+def _on_loop(function: Callable[..., Any], place: str, hidden: bool) -> Callable[..., Any]:
+    async def run(**arguments: Any) -> Any:
+        context: Context = arguments.pop(place) if hidden else arguments[place]
+        values: Generator[Any, None, Any] = function(**arguments)
+        telling = _Telling(context.exchange)
+        last: Any = None
+        try:
+            while True:
+                try:
+                    last = next(values)
+                except StopIteration as end:
+                    return last if end.value is None else end.value
+                if telling.wanted:
+                    await telling.tell(last)
+        finally:
+            values.close()
 
     return run
 

@@ -13,10 +13,12 @@ from ..wire.errors import InvalidParams, LocalError
 from ..wire.exchange import BadArguments, Exchange, Result
 from ..wire.types.common import Icon
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
-from .calling import caller_of
+from .bounds import Concurrency
+from .calling import ThreadPolicy, caller_of
 from .context import Context
 from .failures import failure_text
 from .given_schema import read_given
+from .guards import Guards
 from .icons import checked_icons
 from .mending import Arguments, Unmendable, fitting
 from .outputs import OutputSchema, read_output
@@ -40,6 +42,7 @@ class RegisteredTool:
         function: Callable[..., Any],
         *,
         threads: Threads,
+        guards: Guards | None = None,
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
@@ -50,6 +53,9 @@ class RegisteredTool:
         meta: Mapping[str, Any] | None = None,
         asks: Asks = "replay",
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> None:
         signature, self._arguments = _signature(function, input_schema)
         self.name = name or plain_name(function)
@@ -69,11 +75,11 @@ class RegisteredTool:
             meta=dict(meta) if meta else UNSET,
         )
         self.param_headers = _param_headers(self.name, signature.schema)
-        if streams:
-            function, signature = streamed(function, signature)
-        self._call = caller_of(function, signature, threads)
         self._finish = finisher(self.name, output.schema, output.check)
         _check_name(self.name)
+        run = streamed(function, signature, on_loop=thread == "loop") if streams else (function, signature)
+        call = caller_of(*run, threads, thread)
+        self._call = (guards or Guards()).tool(call, function, self.name, timeout=timeout, concurrency=concurrency)
 
     async def call(self, exchange: Exchange) -> Result:
         params: CallToolParams = exchange.params

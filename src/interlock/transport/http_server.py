@@ -27,6 +27,7 @@ from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .living import lives_of
+from .main_loop import Watcher
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
 
@@ -84,7 +85,12 @@ class HttpApp:
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
-        self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None), asker=asker_of(handler))
+        self._side = HttpSide(
+            handler,
+            rows or getattr(handler, "rows", None) or pick(None),
+            asker=asker_of(handler),
+            filter=getattr(handler, "http_filter", None),
+        )
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False
@@ -103,6 +109,7 @@ class HttpApp:
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
         call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
+        call.client = scope.get("client")
         self._beat.join(call)
         try:
             refusal = self._refusal(scope, headers)
@@ -177,6 +184,11 @@ class HttpApp:
     def allow_host(self, host: str) -> None:
         """One more name this server goes by: the address it is bound to."""
         self._guard.allow(f"[{host}]" if ":" in host else host)
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Who looks after the loop it is served on, if its handler brings somebody."""
+        return getattr(self._handler, "stalls", None)
 
     @property
     def in_flight(self) -> int:

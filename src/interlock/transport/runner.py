@@ -33,7 +33,7 @@ def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: 
     app.allow_host(host)
     listener = bind(host, port)
     try:
-        run_main(serve_http(app, listener, drain=drain), _loop_factory())
+        run_main(serve_http(app, listener, drain=drain), _loop_factory(), app.watcher)
     finally:
         listener.close()
 

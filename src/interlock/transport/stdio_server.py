@@ -52,7 +52,8 @@ def run_stdio(
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
-    run_main(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
+    main = serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop)
+    run_main(main, watcher=getattr(handler, "stalls", None))
 
 
 async def serve_stdio(

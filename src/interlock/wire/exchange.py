@@ -21,6 +21,7 @@ from .types.common import Implementation
 
 __all__ = [
     "Exchange",
+    "Timer",
     "Handler",
     "Work",
     "Filter",
@@ -97,6 +98,8 @@ class Peer(msgspec.Struct, eq=False):
     log_level: str | None = None
     lines: HeaderLines | None = None
     """Over HTTP; `headers` reads them when somebody wants to see them."""
+    log_meter: Any = None
+    """Counts the log messages sent to it; None before the first one (revisions/log_meter.py)."""
 
     @property
     def name(self) -> str:
@@ -129,14 +132,31 @@ class Question(msgspec.Struct, frozen=True):
     """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
 
 
+class Timer(Protocol):
+    """Bounds a run. It stands still while the other side is asked: their time is not the run's."""
+
+    deadline: float
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
 class Exchange:
     """One request. What is said through `notify` and `ask` rides with it and cannot pick a wrong stream.
 
     This base speaks to nobody; the edges and the callers derive the ones that do.
     """
 
-    __slots__ = ("_done", "home", "live", "meta", "method", "outlet", "params", "patience", "peer", "raw")
+    __slots__ = (
+        *("_done", "home", "live", "meta", "method", "outlet", "params", "patience", "peer", "raw"),
+        *("redact", "timer"),
+    )
 
+    timer: Timer
+    """Not there at all unless the run is bounded, so that others pay nothing."""
+    redact: Callable[[Any], Any]
+    """What is done to log messages instead of the usual (redaction.py); not there where nobody says."""
     home: Any
     """What the server that answers it keeps for its handlers; that server sets it."""
     outlet: Any
@@ -166,6 +186,12 @@ class Exchange:
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
         self._done: Acts | None = None
+
+    @property
+    def deadline(self) -> float | None:
+        """When the run is stopped, by `time.monotonic()`; None where nothing bounds it."""
+        timer: Timer | None = getattr(self, "timer", None)
+        return None if timer is None else timer.deadline
 
     def silence(self) -> None:
         self.live = False
