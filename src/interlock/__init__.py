@@ -14,8 +14,18 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client.client import Client as Client
+    from .server.blocks import Audio as Audio
+    from .server.blocks import File as File
+    from .server.blocks import Image as Image
+    from .server.bounds import Concurrency as Concurrency
+    from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
+    from .server.files import files as files
+    from .server.rate_limits import Rate as Rate
+    from .server.rate_limits import RateLimits as RateLimits
+    from .server.results import ToolResult as ToolResult
     from .server.server import Server as Server
+    from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import InterlockError as InterlockError
@@ -23,7 +33,10 @@ if TYPE_CHECKING:
     from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
+    from .wire.exchange import Principal as Principal
     from .wire.link import Patience as Patience
+    from .wire.types.common import Annotations as Annotations
+    from .wire.types.common import Icon as Icon
     from .wire.types.content import AudioContent as AudioContent
     from .wire.types.content import EmbeddedResource as EmbeddedResource
     from .wire.types.content import ImageContent as ImageContent
@@ -34,48 +47,74 @@ if TYPE_CHECKING:
     from .wire.types.tools import ToolAnnotations as ToolAnnotations
 
 _WHERE = {
+    "Annotations": "wire.types.common",
+    "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
     "Client": "client.client",
     "Command": "transport.child",
+    "Concurrency": "server.bounds",
     "Context": "server.context",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
+    "File": "server.blocks",
+    "Icon": "wire.types.common",
+    "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
     "Patience": "wire.link",
+    "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
+    "Rate": "server.rate_limits",
+    "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "Suggestions": "server.completions",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
+    "ToolResult": "server.results",
+    "files": "server.files",
 }
 
 __all__ = [
+    "Annotations",
+    "Audio",
     "AudioContent",
     "Client",
     "Command",
+    "Concurrency",
     "Context",
     "EmbeddedResource",
     "Exchange",
+    "File",
+    "Icon",
+    "Image",
     "ImageContent",
     "InterlockError",
+    "Item",
     "Keepalive",
     "Patience",
+    "Principal",
     "PromptMessage",
+    "Rate",
+    "RateLimits",
     "Refused",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "Suggestions",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "__version__",
+    "files",
 ]
 
 

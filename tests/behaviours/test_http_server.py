@@ -150,7 +150,7 @@ async def test_it_listens_to_this_machine_only(monkeypatch):
     monkeypatch.setattr(
         socket, "create_server", lambda address, **more: bound.append(address) or really(address, **more)
     )
-    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop: main.close())
+    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop, watcher: main.close())
     House().server.run("http", port=0)
     assert bound == [("127.0.0.1", 0)]
     with pytest.raises(LocalError):
@@ -535,13 +535,24 @@ class Address(msgspec.Struct):
 
 
 @pytest.mark.requirement("XHDR-009", "XHDR-010")
-@pytest.mark.parametrize("kind", [Address, list[Annotated[str, header("A")]], Address | None])
+@pytest.mark.parametrize("kind", [list[Address], list[Annotated[str, header("A")]], dict[str, Address]])
 def test_a_mark_is_reached_by_properties_alone(kind):
     async def f(a: Any) -> None: ...
 
     f.__annotations__["a"] = kind
     with pytest.raises(LocalError, match="x-mcp-header"):
         Server("s").tool(f)
+
+
+@pytest.mark.requirement("XHDR-009")
+@pytest.mark.parametrize("kind", [Address, Address | None])
+def test_a_mark_inside_of_an_object_is_reached(kind):
+    async def f(a: Any) -> None: ...
+
+    f.__annotations__["a"] = kind
+    server = Server("s")
+    server.tool(f)
+    assert [param.path for param in server.param_headers("f")] == [("a", "region")]
 
 
 @pytest.mark.requirement("XHDR-016")

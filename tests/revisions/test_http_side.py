@@ -261,3 +261,24 @@ def test_a_notification_that_cannot_be_accepted_is_refused(method, meta, changes
 async def test_discovery_lists_only_what_is_spoken_over_http():
     _, told = await verdict(message("server/discover"))
     assert told["result"]["supportedVersions"] == [V]
+
+
+async def test_a_filter_stands_around_requests_and_leaves_the_facts_of_the_handler():
+    seen = []
+
+    def filter(handler):
+        def filtered(exchange):
+            seen.append(exchange.method)
+            return handler(exchange)
+
+        return filtered
+
+    side = HttpSide(a_server(), pick(None), filter=filter)
+    frame = call_tool("where", {"region": "eu"})
+    headers = Headers(headers_of(frame, {"mcp-param-region": "us"}))
+    refused = side.request(read_frame(json.dumps(frame).encode()), headers, WHO, Outlet())
+    assert isinstance(refused, bytes) and b"-32020" in refused  # the schema of the tool is still known
+    headers = Headers(headers_of(frame, {"mcp-param-region": "eu"}))
+    work = side.request(read_frame(json.dumps(frame).encode()), headers, WHO, Outlet())
+    assert b'"eu"' in await work[0]
+    assert seen == ["tools/call"]

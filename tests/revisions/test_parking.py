@@ -150,9 +150,9 @@ async def test_between_rounds_it_is_not_heard():
     async def speaks(exchange):
         answer = asyncio.ensure_future(exchange.ask(form("A?", "a")))
         await spoken.wait()
-        await exchange.notify("notifications/message", {"level": "info", "data": "between"})
+        await exchange.notify("notifications/example/said", {"data": "between"})
         await answer
-        await exchange.notify("notifications/message", {"level": "info", "data": "after"})
+        await exchange.notify("notifications/example/said", {"data": "after"})
         return {}
 
     rounds = Rounds(speaks, **PARKS)

@@ -4,6 +4,7 @@ import pytest
 
 from interlock.revisions.served import Served
 from interlock.revisions.table import REVISIONS
+from interlock.wire.errors import CannotAsk
 from interlock.wire.exchange import Peer, Question
 from interlock.wire.meta import NO_META, SUBSCRIPTION_ID
 from support.doubles import Outlet
@@ -16,7 +17,7 @@ async def echo(exchange, question):
 
 
 def served(outlet, revision=D, method="tools/call"):
-    return Served(method, {}, None, Peer(), NO_META, outlet, revision, echo)
+    return Served(method, {}, None, Peer(log_level="info"), NO_META, outlet, revision, echo)
 
 
 async def test_a_notification_goes_to_the_requests_own_outlet():
@@ -48,7 +49,7 @@ async def test_a_revision_hears_only_what_it_has_a_word_for(method, heard_by):
     heard = ""
     for letter, revision in zip("ABCDE", REVISIONS.values(), strict=True):
         outlet = Outlet()
-        await served(outlet, revision).notify(method, {})
+        await served(outlet, revision).notify(method, {"level": "info", "data": 1})
         heard += letter if outlet.told else ""
     assert heard == heard_by
 
@@ -113,6 +114,86 @@ async def test_a_deprecated_feature_is_said_and_works_on(monkeypatch):
         outlet = Outlet()
         exchange = served(outlet, revision)
         assert await exchange.ask(Question("roots/list", {}))
-        await exchange.notify("notifications/message", {})
+        await exchange.notify("notifications/message", {"level": "info", "data": 1})
         assert said == expected
         assert len(outlet.told) == 1
+
+
+# --- log messages ---
+
+
+async def test_a_log_message_below_the_level_is_not_said_and_no_level_means_none():
+    outlet = Outlet()
+    exchange = served(outlet)
+    for level in ("debug", "info", "error"):
+        await exchange.notify("notifications/message", {"level": level, "data": level})
+    exchange.peer.log_level = None
+    await exchange.notify("notifications/message", {"level": "emergency", "data": "fire"})
+    assert [params["data"] for _, params in outlet.told] == ["info", "error"]
+
+
+async def test_a_listen_stream_carries_no_log_messages():
+    outlet = Outlet()
+    exchange = served(outlet, E, "subscriptions/listen")
+    exchange.subscription = 1
+    await exchange.notify("notifications/message", {"level": "emergency", "data": "fire"})
+    assert outlet.told == []
+
+
+async def test_secrets_are_taken_out_or_what_the_server_says():
+    outlet = Outlet()
+    exchange = served(outlet)
+    secret = {"level": "info", "logger": "password=abc", "data": {"password": "abc", "user": "ada"}}
+    await exchange.notify("notifications/message", secret)
+    exchange.redact = lambda data: "nothing"
+    await exchange.notify("notifications/message", secret)
+    assert [(params["logger"], params["data"]) for _, params in outlet.told] == [
+        ("password=[redacted]", {"password": "[redacted]", "user": "ada"}),
+        ("nothing", "nothing"),
+    ]
+
+
+async def test_what_did_not_fit_is_told_before_the_answer():
+    outlet = Outlet()
+    exchange = served(outlet)
+    for number in range(1000):
+        await exchange.notify("notifications/message", {"level": "error" if number == 900 else "info", "data": number})
+    sent = len(outlet.told)
+    assert sent < 1000 and exchange.meter is not None
+    await exchange.finish()
+    await exchange.finish()
+    [(_, params)] = outlet.told[sent:]
+    assert params["level"] == "error" and params["logger"] == "interlock"
+    assert params["data"].startswith(f"{1000 - sent} log messages were left out")
+
+
+# --- the time of a run ---
+
+
+class Timer:
+    deadline = 42.0
+
+    def __init__(self):
+        self.said = []
+
+    def pause(self):
+        self.said.append("pause")
+
+    def resume(self):
+        self.said.append("resume")
+
+
+async def test_the_time_stands_still_while_a_question_is_open():
+    exchange = served(Outlet())
+    assert exchange.deadline is None
+    timer = exchange.timer = Timer()
+    assert exchange.deadline == 42.0
+
+    async def refuses(exchange, question):
+        assert timer.said == ["pause"]
+        raise CannotAsk("no")
+
+    exchange._asking = refuses
+    with pytest.raises(CannotAsk):
+        await exchange.ask(Question("roots/list", {}))
+    assert timer.said == ["pause", "resume"]

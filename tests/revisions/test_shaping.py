@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from interlock.revisions.shaping import plain, shape_noun, shape_result
 from interlock.revisions.table import NEWEST, REVISIONS
+from interlock.wire.errors import InvalidParams
+from interlock.wire.exchange import Among, BadArguments
 from interlock.wire.meta import SERVER_INFO
 from interlock.wire.types.content import AudioContent, ResourceLink, TextContent
 from interlock.wire.types.tools import Tool
@@ -245,9 +247,46 @@ def test_progress_has_no_message_in_the_first_revision():
 @pytest.mark.parametrize("value", [[1], 7, "x", None, True, msgspec.Raw(b" [1]"), msgspec.Raw(b"7")])
 def test_structured_output_is_an_object_before_the_newest_revision(value):
     result = {"content": [], "structuredContent": value}
-    for row in (A, B, C, D):
+    for row in (A, B):
         assert "structuredContent" not in shape_result(row, "tools/call", result)
+    for row in (C, D):
+        assert shape_result(row, "tools/call", result)["structuredContent"] == {"result": value}
     assert shape_result(E, "tools/call", result) is result
+
+
+def test_an_object_among_other_values_is_wrapped_like_these():
+    result = {"content": [], "structuredContent": Among(a=1)}
+    assert shape_result(D, "tools/call", result)["structuredContent"] == {"result": {"a": 1}}
+    assert shape_result(E, "tools/call", result) is result
+    assert plain(result) == {"content": [], "structuredContent": {"a": 1}}
+
+
+def wrapped(schema):
+    [tool] = shape_result(D, "tools/list", {"tools": [{"name": "a", "inputSchema": {}, "outputSchema": schema}]})[
+        "tools"
+    ]
+    return tool.get("outputSchema")
+
+
+def test_definitions_stay_where_pointers_look_for_them():
+    schema = {"$schema": "s", "anyOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}
+    assert wrapped(schema) == {
+        "type": "object",
+        "properties": {"result": {"anyOf": [{"$ref": "#/$defs/A"}]}},
+        "required": ["result"],
+        "$schema": "s",
+        "$defs": schema["$defs"],
+    }
+
+
+def test_a_schema_with_a_name_of_its_own_stays_whole():
+    schema = {"$id": "https://example.com/s", "$ref": "#/$defs/A", "$defs": {"A": {"type": "integer"}}}
+    assert wrapped(schema)["properties"] == {"result": schema}
+
+
+@pytest.mark.parametrize("pointer", ["#", "#/items", "#/properties/a"])
+def test_a_schema_that_points_to_what_moves_is_not_listed(pointer):
+    assert wrapped({"type": "array", "items": {"anyOf": [{"$ref": pointer}]}}) is None
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, msgspec.Raw(b' {"a":1}'), TextContent(text="x")])
@@ -256,13 +295,14 @@ def test_an_object_stays_where_the_revision_knows_it(value):
     assert "structuredContent" in shape_result(C, "tools/call", result)
 
 
-def test_a_schema_of_output_that_is_no_object_is_dropped_from_its_tool_alone():
+def test_a_schema_of_output_that_is_no_object_is_wrapped_in_its_tool_alone():
     array = {"name": "a", "inputSchema": {}, "outputSchema": {"type": "array"}}
     object_ = {"name": "b", "inputSchema": {}, "outputSchema": {"type": "object"}}
     noun = Tool(name="c", input_schema={}, output_schema={"type": "array"})
     result = {"tools": [array, object_, noun]}
     shaped = shape_result(D, "tools/list", result)["tools"]
-    assert ["outputSchema" in plain(tool) for tool in shaped] == [False, True, False]
+    wrapped = {"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]}
+    assert [plain(tool)["outputSchema"] for tool in shaped] == [wrapped, {"type": "object"}, wrapped]
     assert "outputSchema" in array and noun.output_schema == {"type": "array"}
     assert shape_result(E, "tools/list", result) is result
 
@@ -271,3 +311,15 @@ def test_the_members_of_an_own_method_stay_as_they_are():
     result = {"title": "T", "resultType": "mine", "tools": 7, "structuredContent": [1]}
     for row in ROWS:
         assert shape_result(row, "example/own", result) == result
+
+
+@pytest.mark.parametrize("revision", REVISIONS.values(), ids=lambda row: row.name)
+def test_arguments_that_do_not_fit_are_told_to_the_model_or_refused(revision):
+    told = BadArguments({"content": [{"type": "text", "text": "a: missing"}], "isError": True})
+    if revision.tells_arguments:
+        assert shape_result(revision, "tools/call", told)["isError"] is True
+    else:
+        with pytest.raises(InvalidParams, match="a: missing"):
+            shape_result(revision, "tools/call", told)
+    plain_result = {"content": [], "isError": True}
+    assert shape_result(revision, "tools/call", plain_result)["isError"] is True

@@ -9,6 +9,7 @@ from interlock.server.calling import caller_of
 from interlock.server.context import BlockingContext, Context
 from interlock.server.schema import read_signature
 from interlock.server.threads import Threads
+from interlock.wire.errors import LocalError
 from support.doubles import Spoken
 
 
@@ -85,3 +86,61 @@ async def test_what_it_raises_comes_through(error):
     for function in (in_thread, in_task):
         with pytest.raises(type(error)):
             await call(function)
+
+
+# --- where a plain function runs ---
+
+
+async def call_in(thread, function, exchange=None):
+    caller = caller_of(function, read_signature(function, Context), Threads(2), thread)
+    return await caller({}, exchange or Spoken("tools/call", {}))
+
+
+async def test_the_loop_itself_runs_what_never_blocks():
+    def function():
+        return threading.get_ident(), asyncio.current_task()
+
+    assert await call_in("loop", function) == (threading.get_ident(), asyncio.current_task())
+
+
+async def test_a_function_on_the_loop_reads_the_context():
+    def function(ctx: Context):
+        return type(ctx), ctx.client
+
+    exchange = Spoken("tools/call", {})
+    assert await call_in("loop", function, exchange) == (Context, exchange.peer)
+
+
+async def test_own_gives_a_new_thread_each_time_and_pool_shares_them():
+    local = threading.local()
+
+    def function():
+        local.count = getattr(local, "count", 0) + 1
+        return local.count
+
+    caller = caller_of(function, read_signature(function, Context), Threads(1), "own")
+    assert [await caller({}, Spoken("tools/call", {})) for _ in range(3)] == [1, 1, 1]
+    caller = caller_of(function, read_signature(function, Context), Threads(1), "pool")
+    assert [await caller({}, Spoken("tools/call", {})) for _ in range(3)] == [1, 2, 3]
+
+
+async def test_the_context_of_a_thread_ends_with_its_call_in_every_kind_of_thread():
+    def function(ctx: Context):
+        return ctx
+
+    for thread in ("own", "pool"):
+        context = await call_in(thread, function)
+        assert isinstance(context, BlockingContext) and context._ended
+
+
+def test_a_policy_that_makes_no_sense_is_told_at_registration():
+    async def in_task(): ...
+
+    def in_thread(): ...
+
+    for thread in ("pool", "own"):
+        with pytest.raises(LocalError, match="async function runs on the loop"):
+            caller_of(in_task, read_signature(in_task, Context), Threads(1), thread)
+    assert caller_of(in_task, read_signature(in_task, Context), Threads(1), "loop")
+    with pytest.raises(LocalError, match="'pool', 'own' or 'loop'"):
+        caller_of(in_thread, read_signature(in_thread, Context), Threads(1), "main")

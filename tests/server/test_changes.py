@@ -6,7 +6,10 @@ import threading
 import msgspec
 import pytest
 
-from interlock.server.changes import Changes
+from interlock.server.changes import Changes, check_watched
+from interlock.wire.errors import InvalidParams
+from interlock.wire.exchange import Peer, Principal
+from interlock.wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from interlock.wire.types.capabilities import ServerCapabilities
 from interlock.wire.types.notices import ListenFilter, ListenParams
 from support.doubles import Spoken, turns
@@ -164,6 +167,42 @@ async def test_a_change_may_come_from_any_thread():
     await listening.end()
 
 
+async def test_a_burst_from_a_thread_is_told_once():
+    changes = Changes()
+    listening = Listening(changes, resource_subscriptions={"a:b"})
+    await turns()
+
+    def burst():
+        for _ in range(1000):
+            changes.resource_updated("a:b")
+
+    thread = threading.Thread(target=burst)
+    thread.start()
+    thread.join()  # the loop had no turn meanwhile
+    await turns(5)
+    assert listening.heard == [("notifications/resources/updated", {"uri": "a:b"})]
+    await listening.end()
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [["no uri"], ["a:b", ""], ["a:" + "b" * LONGEST_URI], [f"a:{number}" for number in range(MOST_SUBSCRIPTIONS + 1)]],
+    ids=["no uri", "empty", "long", "many"],
+)
+async def test_what_cannot_be_watched_is_refused(watched):
+    with pytest.raises(InvalidParams, match="watched"):
+        check_watched(set(watched))
+    changes = Changes()
+    listening = Listening(changes, resource_subscriptions=watched)
+    with pytest.raises(InvalidParams):
+        await listening.task
+    assert not changes._listeners and listening.exchange.told == []
+
+
+def test_what_does_not_exist_may_be_watched():
+    check_watched({f"a:{number}" for number in range(MOST_SUBSCRIPTIONS)})
+
+
 async def test_who_stops_listening_is_forgotten():
     changes = Changes()
     listening = Listening(changes, tools_list_changed=True)
@@ -232,3 +271,22 @@ def test_a_listener_on_a_loop_that_is_gone_harms_nobody():
     changes._listeners.update(kept)  # as if it had been there while its loop was closed
     changes.list_changed("tools")
     changes.close()
+
+
+# --- who may hear ---
+
+
+async def test_a_change_reaches_those_it_is_meant_for():
+    changes, listening = Changes(), {}
+    for name in ("ada", "bob"):
+        params = ListenParams(notifications=ListenFilter(**{**WANTS_ALL, "resource_subscriptions": {"a:b"}}))
+        exchange = Spoken("subscriptions/listen", params, Peer(principal=Principal("i", name)))
+        listening[name] = exchange, asyncio.ensure_future(changes.listen(exchange, EVERYTHING))
+    await turns()
+    changes.list_changed("tools", lambda principal: principal.subject == "ada")
+    changes.resource_updated("a:b", lambda principal: principal.subject == "bob")
+    await turns()
+    said = {name: [method for method, _ in exchange.told[1:]] for name, (exchange, _) in listening.items()}
+    assert said == {"ada": ["notifications/tools/list_changed"], "bob": ["notifications/resources/updated"]}
+    changes.close()
+    await asyncio.gather(*(task for _, task in listening.values()))

@@ -3,10 +3,10 @@
 import pytest
 from msgspec import UNSET
 
-from interlock.server.completions import MOST_VALUES, Completions
+from interlock.server.completions import LONGEST_TYPED, MOST_VALUES, Completions, Suggestions
 from interlock.server.context import Context
 from interlock.server.threads import Threads
-from interlock.wire.errors import InvalidParams, LocalError, MethodNotFound
+from interlock.wire.errors import InternalError, InvalidParams, LocalError, MethodNotFound, ToolError
 from interlock.wire.types.completion import (
     CompleteParams,
     CompletionArgument,
@@ -58,6 +58,7 @@ async def test_a_plain_function_and_a_context_work():
         return [f"{value} for {ctx.client.name}"]
 
     assert (await complete(city, value="W"))["values"] == ["W for unknown"]
+    assert completions(city).takes_context and not completions(lambda value: []).takes_context
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ async def test_what_is_no_list_of_strings_is_an_error_of_the_server(value):
     async def city(_):
         return value
 
-    with pytest.raises(TypeError):
+    with pytest.raises(InternalError, match="failed unexpectedly"):
         await complete(city)
 
 
@@ -143,3 +144,123 @@ def test_it_is_offered_from_the_first_on():
 
     assert not Completions(Threads(1), names_of).offered
     assert completions(city).offered
+
+
+# --- what was said beside a prompt or a template ---
+
+
+async def test_values_to_choose_from_are_ranked():
+    found = Completions(Threads(1), names_of)
+    found.take({"city": ["Linz", "Wien", "Wels", "Neuwied"]}, prompt="p")
+    told = (await found.complete(spoken(value="w")))["completion"]
+    assert told == {"values": ["Wien", "Wels", "Neuwied"], "total": 3, "hasMore": False}
+
+
+async def test_a_function_may_stand_there_too():
+    def city(value: str):
+        return [value * 2]
+
+    found = Completions(Threads(1), names_of)
+    found.take({"city": city}, template="p")
+    exchange = spoken(value="ab")
+    exchange.params.ref = ResourceRef(uri="p")
+    assert (await found.complete(exchange))["completion"]["values"] == ["abab"]
+
+
+@pytest.mark.parametrize("source", ["Wien", [1], ["Wien", None]])
+def test_what_is_neither_is_refused(source):
+    with pytest.raises(LocalError, match="list of strings"):
+        Completions(Threads(1), names_of).take({"city": source}, prompt="p")
+
+
+async def test_what_is_gone_takes_its_suggestions_along():
+    async def city(value): ...
+
+    found = completions(city)
+    found.register(None, "p", "city")(city)
+    found.forget(prompt="p")
+    assert found.offered  # a declared capability is kept (CAP-02)
+    assert (await found.complete(spoken()))["completion"]["values"] == []
+    found.register("p", None, "city")(city)
+    with pytest.raises(LocalError, match="already"):
+        found.register(None, "p", "city")(city)
+
+
+# --- more than was fetched ---
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (Suggestions(["a"]), {"values": ["a"], "total": 1, "hasMore": False}),
+        (Suggestions(["a"], total=7), {"values": ["a"], "total": 7, "hasMore": True}),
+        (Suggestions(["a"], has_more=True), {"values": ["a"], "hasMore": True}),
+        (Suggestions(["a"], total=1, has_more=False), {"values": ["a"], "total": 1, "hasMore": False}),
+        (Suggestions(["a"] * 120, total=7), {"values": ["a"] * 100, "total": 120, "hasMore": True}),
+        (Suggestions(["a"] * 120, has_more=False), {"values": ["a"] * 100, "total": 120, "hasMore": True}),
+    ],
+)
+async def test_a_completion_may_know_of_more(given, told):
+    async def city(value):
+        return given
+
+    assert await complete(city) == told
+
+
+# --- inputs and failures ---
+
+
+async def test_only_known_arguments_are_handed_over():
+    async def city(value, known):
+        return sorted(known)
+
+    context = CompletionContext(arguments={"country": "Austria", "planet": "Earth"})
+    assert (await complete(city, context=context))["values"] == ["country"]
+
+
+async def test_a_value_has_a_longest():
+    async def city(value):
+        return [str(len(value))]
+
+    assert (await complete(city, value="x" * LONGEST_TYPED))["values"] == [str(LONGEST_TYPED)]
+    with pytest.raises(InvalidParams, match="characters"):
+        await complete(city, value="x" * (LONGEST_TYPED + 1))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), SystemExit(3), KeyboardInterrupt()])
+async def test_a_failure_is_told_by_reference(error, caplog):
+    async def city(value):
+        raise error
+
+    with pytest.raises(InternalError) as caught:
+        await complete(city)
+    told, _, reference = caught.value.message.partition(" (reference ")
+    assert told == "The completion of city failed unexpectedly"
+    assert reference.rstrip(")") in caplog.text and "secret" not in caught.value.message
+
+
+async def test_words_of_the_author_are_told():
+    async def city(value):
+        raise ToolError("the map is closed")
+
+    with pytest.raises(InternalError, match="the map is closed"):
+        await complete(city)
+
+
+async def test_a_refusal_goes_out_as_it_is():
+    async def city(value):
+        raise InvalidParams("no such town")
+
+    with pytest.raises(InvalidParams, match="no such town"):
+        await complete(city)
+
+
+def test_it_is_known_whether_any_of_them_may_log():
+    async def silent(value):
+        return []
+
+    async def speaks(value, ctx: Context):
+        return []
+
+    assert not completions(silent).takes_context
+    assert completions(speaks).takes_context

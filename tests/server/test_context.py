@@ -5,9 +5,12 @@ import threading
 
 import pytest
 
+from interlock.client.client import Client
+from interlock.revisions.http_rules import Headers
 from interlock.server.context import BlockingContext, Context
-from interlock.wire.errors import ConnectionClosed, LocalError
-from interlock.wire.exchange import Peer
+from interlock.server.server import Server
+from interlock.wire.errors import ConnectionClosed, LocalError, Refused
+from interlock.wire.exchange import LOCAL, Peer
 from interlock.wire.meta import RequestMeta
 from interlock.wire.types.capabilities import ClientCapabilities
 from interlock.wire.types.common import LOG_LEVELS, Implementation
@@ -23,7 +26,8 @@ def exchange(level=None, **meta):
 
 def test_the_context_tells_of_its_request():
     ctx = Context(exchange(traceparent=TRACE))
-    assert ctx.client.name == "c" and ctx.client.can("roots")
+    assert (ctx.client.name, ctx.client.version) == ("c", "1") and ctx.client.can("roots")
+    assert ctx.principal is LOCAL and ctx.headers == {} and ctx.deadline is None
     assert ctx.trace == {"traceparent": TRACE}
     assert not ctx.cancelled
     ctx.exchange.live = False
@@ -197,6 +201,86 @@ async def test_a_stream_is_released_only_where_that_exists():
     assert await ctx.release_stream(500) is False
     with pytest.raises(LocalError, match="milliseconds"):
         ctx.release_stream(-1)
+
+
+# --- what it knows of its server and its request ---
+
+
+def test_headers_are_those_of_the_request_and_read_only():
+    lines = Headers([(b"x-team", b" blue "), (b"authorization", b"Bearer x")])
+    ctx = Context(Spoken("tools/call", {}, Peer(lines=lines)))
+    assert ctx.headers == {"x-team": "blue", "authorization": "Bearer x"}
+    with pytest.raises(TypeError):
+        ctx.headers["x-team"] = "red"
+
+
+def test_a_deadline_is_told_where_there_is_one():
+    class Timer:
+        deadline = 7.5
+
+        def pause(self): ...
+        def resume(self): ...
+
+    asked = exchange()
+    assert Context(asked).deadline is None
+    asked.timer = Timer()
+    assert Context(asked).deadline == 7.5
+
+
+def library(*functions):
+    server = Server("s")
+
+    @server.resource("book://{id}")
+    async def book(id: int, ctx: Context) -> str:
+        await ctx.progress(id)
+        return f"book {id}"
+
+    for function in functions:
+        server.add_tool(function)
+    return server
+
+
+async def read_async(uri: str, ctx: Context) -> str:
+    return (await ctx.read_resource(uri))[0].text
+
+
+def read_blocking(uri: str, ctx: Context) -> str:
+    return ctx.read_resource(uri)[0].text
+
+
+@pytest.mark.parametrize("read", [read_async, read_blocking])
+async def test_a_handler_reads_the_resources_beside_it(read):
+    server, passed = library(read), []
+    server.use(lambda handler: lambda exchange: passed.append(exchange.method) or handler(exchange))
+    async with Client(server) as client:
+        assert (await client.call_tool(read.__name__, {"uri": "book://7"})).text == "book 7"
+        assert passed[-2:] == ["tools/call", "resources/read"]
+        with pytest.raises(Refused):
+            await client.call_tool(read.__name__, {"uri": "book://x"})
+
+
+async def inside_async(path: str, ctx: Context) -> str:
+    return str(await ctx.within_roots(path))
+
+
+def inside_blocking(path: str, ctx: Context) -> str:
+    return str(ctx.within_roots(path))
+
+
+@pytest.mark.parametrize("inside", [inside_async, inside_blocking])
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_path_is_within_the_roots_of_the_client_or_not(inside, revision, tmp_path):
+    roots = [{"uri": tmp_path.as_uri()}]
+    async with Client(library(inside), roots=roots, revision=revision) as client:
+        for path, expected in ((tmp_path / "a", "True"), (tmp_path, "True"), (tmp_path.parent, "False")):
+            assert (await client.call_tool(inside.__name__, {"path": str(path)})).text == expected
+        assert (await client.call_tool(inside.__name__, {"path": f"{tmp_path}-secret"})).text == "False"
+
+
+@pytest.mark.parametrize("name", ["app", "connection", "request"])
+def test_what_no_lifespan_yields_is_said(name):
+    with pytest.raises(LocalError):
+        getattr(Context(exchange()), name)
 
 
 async def test_an_act_asked_for_twice_at_once_is_done_once():

@@ -6,6 +6,7 @@ from msgspec import Raw
 
 from interlock.server.context import Context
 from interlock.server.given_schema import read_given
+from interlock.server.mending import Unmendable
 from interlock.wire.errors import LocalError
 
 SCHEMA = {
@@ -43,13 +44,13 @@ def test_all_arguments_go_into_one_dict():
 
     signature, arguments = read_given(function, Context, SCHEMA)
     assert (signature.context, signature.names) == ("ctx", ("given",))
-    assert arguments(Raw(b'{"ctx": 1, "a": [null]}')) == {"given": {"ctx": 1, "a": [None]}}
+    assert arguments(Raw(b'{"home": {"ctx": [null]}}')) == {"given": {"home": {"ctx": [None]}}}
 
 
 def test_or_each_into_its_own():
     async def function(ctx: Context, **given): ...
 
-    signature, arguments = read_given(function, Context, SCHEMA)
+    signature, arguments = read_given(function, Context, {"type": "object"})
     assert (signature.context, signature.names) == ("ctx", ())
     assert arguments(Raw(b'{"a": 1, "b-c": 2}')) == {"a": 1, "b-c": 2}
 
@@ -57,8 +58,8 @@ def test_or_each_into_its_own():
 def test_nobody_takes_the_place_of_the_context():
     async def function(ctx: Context, **given): ...
 
-    _, arguments = read_given(function, Context, SCHEMA)
-    with pytest.raises(msgspec.ValidationError, match="ctx"):
+    _, arguments = read_given(function, Context, {"type": "object"})
+    with pytest.raises(Unmendable, match="ctx: no such argument"):
         arguments(Raw(b'{"ctx": 1}'))
 
 
@@ -91,4 +92,49 @@ def test_what_is_no_schema_of_an_object_is_refused(schema):
     async def function(given): ...
 
     with pytest.raises(LocalError, match="input_schema"):
+        read_given(function, Context, schema)
+
+
+def test_arguments_are_checked_against_it():
+    async def function(given): ...
+
+    _, arguments = read_given(function, Context, SCHEMA)
+    for bad in (b'{"office": 1}', b'{"home": 5}', b"{}"):
+        with pytest.raises(Unmendable):
+            arguments(Raw(bad))
+
+
+def test_what_is_wrong_names_the_place_the_shape_and_an_example():
+    async def function(given): ...
+
+    schema = {"type": "object", "properties": {"a": {"items": {"type": "integer", "minimum": 3}}}}
+    _, arguments = read_given(function, Context, schema)
+    with pytest.raises(Unmendable) as caught:
+        arguments(Raw(b'{"a": [5, 1]}'))
+    assert caught.value.lines == [
+        "a[1]: 1 is less than the minimum of 3; expected an integer at least 3; for example 3"
+    ]
+
+
+def test_what_it_means_is_taken_where_the_schema_leaves_no_doubt():
+    async def function(given): ...
+
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}, "c": {}}}
+    _, arguments = read_given(function, Context, schema)
+    assert arguments(Raw(b'{"a": "5", "b": "5", "c": "5"}')) == {"given": {"a": 5, "b": "5", "c": "5"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "objekt"}}}, "no usable JSON Schema"),
+        ({"type": "object", "$schema": "urn:x"}, "dialect"),
+        ({"type": "object", "$ref": "https://example.org/schema"}, "another address"),
+        ({"type": "object", "$ref": "#"}, "never ends"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_at_registration(schema, why):
+    async def function(given): ...
+
+    with pytest.raises(LocalError, match=why):
         read_given(function, Context, schema)

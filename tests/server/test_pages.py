@@ -90,11 +90,34 @@ def test_a_page_lasts_until_something_changes():
 
 
 def test_the_memory_of_pages_is_bounded():
-    found = catalogue(1)
-    for number in range(5000):
-        cursor = base64.urlsafe_b64encode(b"after:%d" % number).decode()
-        found.page(cursor, {})
-    assert len(found._pages) <= 1024
+    found = catalogue(3000, 1)
+    assert sum(len(page) for page in walk(found)) == 3000
+    assert len(found._pages) == 1024
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_page_holds_something(size):
+    with pytest.raises(LocalError, match="page_size"):
+        Catalogue("items", size)
+
+
+def test_the_cursor_of_another_list_is_refused():
+    cursor = catalogue(3, 1).page(UNSET, {})["nextCursor"]
+    other = Catalogue("others", 1)
+    for number in range(3):
+        other.add(f"n{number}", "", number)
+    with pytest.raises(InvalidParams, match="cursor"):
+        other.page(cursor, {})
+
+
+def test_a_cursor_stays_good_when_the_last_item_of_its_page_is_gone():
+    found = catalogue(4, 2)
+    cursor = found.page(UNSET, {})["nextCursor"]
+    found.remove("n1")
+    assert found.page(cursor, {})["items"] == [2, 3]
+    found.remove("n2")
+    found.remove("n3")
+    assert found.page(cursor, {}) == {"items": []}
 
 
 def test_the_pages_of_two_cursors_are_never_mixed_up():
@@ -129,17 +152,19 @@ OURS = set(cursors_of(200))
 @example("")
 @example("0")
 @example("abc")
-@example(base64.urlsafe_b64encode(b"after:").decode())
-@example(base64.urlsafe_b64encode(b"after:-1").decode())
-@example(base64.urlsafe_b64encode(b"after:1.5").decode())
-@example(base64.urlsafe_b64encode(b"before:1").decode())
-@example(base64.urlsafe_b64encode(b"after: 1").decode())
-@example(base64.urlsafe_b64encode(b"after:1:2").decode())
-@example(base64.urlsafe_b64encode("after:٣".encode()).decode())
-@example(base64.urlsafe_b64encode(b"after:" + b"9" * 30).decode())
-@example(base64.urlsafe_b64encode(b"after:1").decode().rstrip("="))
-@example(base64.urlsafe_b64encode(b"after:1").decode() + "\n")
-@example(" " + base64.urlsafe_b64encode(b"after:1").decode())
+@example(base64.urlsafe_b64encode(b"items:").decode())
+@example(base64.urlsafe_b64encode(b"items:-1").decode())
+@example(base64.urlsafe_b64encode(b"items:1.5").decode())
+@example(base64.urlsafe_b64encode(b"after:1").decode())
+@example(base64.urlsafe_b64encode(b"items: 1").decode())
+@example(base64.urlsafe_b64encode(b"items:1:2").decode())
+@example(base64.urlsafe_b64encode("items:٣".encode()).decode())
+@example(base64.urlsafe_b64encode(b"items:" + b"9" * 30).decode())
+@example(base64.urlsafe_b64encode(b"items:1").decode().rstrip("="))
+@example(base64.urlsafe_b64encode(b"items:1").decode() + "\n")
+@example(" " + base64.urlsafe_b64encode(b"items:1").decode())
+@example(base64.urlsafe_b64encode(b"items:01").decode())
+@example(base64.urlsafe_b64encode(b"items:7").decode())
 @example("é")
 @example("\ud800")
 def test_a_cursor_that_is_not_ours_is_refused(cursor):
@@ -221,3 +246,53 @@ def test_hints_for_caches(seconds, told):
 def test_hints_that_no_cache_could_read(seconds, scope):
     with pytest.raises(LocalError, match="cache_"):
         cache_hints(seconds, scope)
+
+
+# --- pages for those who do not see everything ---
+
+
+def seen(found, *names, cursor=UNSET, hints=None):
+    return found.page(cursor, hints or {}, lambda item: item.rpartition(" ")[2] in names)
+
+
+def test_a_page_holds_what_is_shown():
+    found = catalogue(4)
+    assert seen(found, "1", "3")["items"] == [1, 3]
+    assert seen(found)["items"] == []
+    assert found.page(UNSET, {})["items"] == [0, 1, 2, 3]
+
+
+def test_it_is_kept_for_those_who_see_the_same_and_for_nobody_else():
+    found = catalogue(4)
+    first = seen(found, "1", "3")
+    assert seen(found, "3", "1") is first
+    assert seen(found, "1") is not first and seen(found, "1")["items"] == [1]
+    found.add("n4", "item 4", 4)
+    assert seen(found, "1", "3") is not first
+
+
+def test_pages_of_those_who_see_less_follow_each_other():
+    found = catalogue(6, 2)
+    first = seen(found, "0", "2", "3", "5")
+    second = seen(found, "0", "2", "3", "5", cursor=first["nextCursor"])
+    assert (first["items"], second["items"], "nextCursor" in second) == ([0, 2], [3, 5], False)
+
+
+def test_not_more_are_kept_than_the_bound():
+    found = catalogue(8)
+    masks = [[str(bit) for bit in range(8) if number >> bit & 1] for number in range(100)]
+    kept = sum(seen(found, *mask) is seen(found, *mask) for mask in masks)
+    assert kept == 64
+    assert seen(found, *masks[99])["items"] == [0, 1, 5, 6]
+
+
+def test_a_page_made_of_what_was_there_before_is_not_kept():
+    found = catalogue(2)
+
+    def adds_meanwhile(item):
+        if "n9" not in found:
+            found.add("n9", "item 9", 9)
+        return True
+
+    assert found.page(UNSET, {}, adds_meanwhile)["items"] == [0, 1]
+    assert found.page(UNSET, {}, lambda item: True)["items"] == [0, 1, 9]

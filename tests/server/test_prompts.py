@@ -6,10 +6,12 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from interlock.server.blocks import File, Image
 from interlock.server.context import Context
 from interlock.server.prompts import RegisteredPrompt
 from interlock.server.threads import Threads
-from interlock.wire.errors import InvalidParams
+from interlock.wire.errors import InternalError, InvalidParams, LocalError, Refused, ToolError
+from interlock.wire.types.common import Icon
 from interlock.wire.types.content import EmbeddedResource, ImageContent, ResourceContents, TextContent
 from interlock.wire.types.prompts import GetPromptParams, PromptMessage
 from support.doubles import Spoken
@@ -54,14 +56,12 @@ def test_a_prompt_that_takes_nothing_says_so():
         (TextContent(text="x"), [{"role": "user", "content": TextContent(text="x")}]),
         (
             {"role": "assistant", "content": {"type": "text", "text": "x"}},
-            [PromptMessage(role="assistant", content={"type": "text", "text": "x"})],
+            [{"role": "assistant", "content": TextContent(text="x")}],
         ),
-        (PromptMessage(role="user", content={}), [PromptMessage(role="user", content={})]),
+        (PromptMessage(role="user", content="y"), [user("y")]),
+        (("a", "é"), [user("a"), user("é")]),
         ([], []),
-        (
-            {"role": "assistant", "content": "x"},
-            [PromptMessage(role="assistant", content=TextContent(text="x"))],
-        ),
+        ({"role": "assistant", "content": "x"}, [{"role": "assistant", "content": {"type": "text", "text": "x"}}]),
     ],
 )
 async def test_what_it_returns_becomes_messages(value, messages):
@@ -100,13 +100,87 @@ async def test_a_missing_argument_is_a_wrong_request():
     assert "`" not in caught.value.message
 
 
-@pytest.mark.parametrize("value", [{"role": "narrator", "content": {}}, {"content": {}}, 7, None])
-async def test_a_message_of_the_wrong_shape_is_a_bug_of_the_author(value):
+def odd_message():
+    """A message whose role was changed after it was made."""
+    message = PromptMessage(role="user", content="x")
+    message.role = "narrator"
+    return message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"role": "narrator", "content": "x"},
+        {"content": "x"},
+        {"role": "user"},
+        {"role": "user", "content": {}},
+        {"role": "user", "content": ["a"]},
+        {"role": "user", "content": {"type": "video", "data": "AA=="}},
+        odd_message(),
+        7,
+        None,
+        [None],
+        "\ud800",
+        TextContent(text=7),
+        ImageContent(data="no base64!", mime_type="image/png"),
+        ImageContent(data="AA==", mime_type="picture"),
+        EmbeddedResource(resource=ResourceContents(uri="no uri", text="x", mime_type="text/plain")),
+        EmbeddedResource(resource=ResourceContents(uri="a:b", text="x")),
+    ],
+)
+async def test_a_message_of_the_wrong_shape_is_a_bug_of_the_author(value, caplog):
     async def odd():
         return value
 
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(
+        InternalError, match=r"^The prompt odd failed unexpectedly \(reference [0-9a-f]{8}\)$"
+    ) as caught:
         await get(prompt(odd))
+    assert caught.value.message.rpartition(" ")[2].rstrip(")") in caplog.messages[0]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+async def test_a_bug_is_told_by_a_reference(error, caplog):
+    async def fails():
+        raise error
+
+    with pytest.raises(InternalError, match="reference") as caught:
+        await get(prompt(fails))
+    assert "secret" not in caught.value.message and caplog.records[0].exc_info[1] is error
+
+
+async def test_words_meant_for_the_other_side_reach_it():
+    async def fails():
+        raise ToolError("no such language")
+
+    with pytest.raises(InternalError, match=r"^no such language$"):
+        await get(prompt(fails))
+
+
+async def test_a_refusal_is_an_answer_of_the_protocol():
+    async def refuses():
+        raise Refused("no", code=5)
+
+    with pytest.raises(Refused, match="no"):
+        await get(prompt(refuses))
+
+
+def test_icons_are_listed_and_checked():
+    async def plain(): ...
+
+    icon = Icon(src="data:image/png;base64,AAAA")
+    assert prompt(plain, icons=[icon]).noun.icons == [icon]
+    with pytest.raises(LocalError, match="plain: the icon"):
+        prompt(plain, icons=[Icon(src="javascript:alert(1)")])
+
+
+async def test_helpers_are_content_too():
+    async def look():
+        return [Image(b"\x89PNG\r\n\x1a\n"), {"role": "assistant", "content": File(b"hi", name="a.txt")}]
+
+    first, second = msgspec.to_builtins((await get(prompt(look)))["messages"])
+    assert first["content"]["mimeType"] == "image/png"
+    assert second["content"]["resource"] == {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "hi"}
 
 
 async def test_a_plain_function_is_a_prompt_too():
@@ -145,3 +219,11 @@ async def test_messages_hold_any_block():
     assert first["role"] == "user" and first["content"]["resource"]["uri"] == "book://1"
     assert second == {"role": "assistant", "content": {"type": "image", "data": "AA==", "mimeType": "image/png"}}
     assert third == user("and?")
+
+
+def test_a_generator_is_no_prompt():
+    async def spoken():
+        yield "x"
+
+    with pytest.raises(LocalError, match="cannot be a generator"):
+        prompt(spoken)

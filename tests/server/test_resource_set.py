@@ -6,7 +6,7 @@ from interlock.server.resource_set import ResourceSet
 from interlock.server.resources import RegisteredResource
 from interlock.server.templates import RegisteredTemplate
 from interlock.server.threads import Threads
-from interlock.wire.errors import MethodNotFound, ResourceNotFound
+from interlock.wire.errors import InternalError, MethodNotFound, Refused, ResourceNotFound, ToolError
 from interlock.wire.types.resources import ResourceParams
 from support.doubles import Spoken
 
@@ -68,3 +68,39 @@ async def test_without_any_the_method_does_not_exist():
     assert not found.offered
     with pytest.raises(MethodNotFound):
         await read(found, "a:b")
+
+
+def failing(error):
+    async def function():
+        raise error
+
+    return holding(**{"a:b": function})
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("secret"), SystemExit(1), KeyboardInterrupt(), ExceptionGroup("g", [ValueError()])]
+)
+async def test_a_failure_is_told_by_reference(error, caplog):
+    with pytest.raises(InternalError) as caught:
+        await read(failing(error), "a:b")
+    told, _, reference = caught.value.message.partition(" (reference ")
+    assert told == "The resource a:b failed unexpectedly" and len(reference) == 9
+    assert caught.value.data == {"uri": "a:b"}
+    assert reference[:-1] in caplog.text and "secret" not in caught.value.message
+
+
+async def test_an_error_that_cannot_be_told_is_told_by_reference():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    with pytest.raises(InternalError, match="failed unexpectedly"):
+        await read(failing(Mute()), "a:b")
+
+
+async def test_words_of_the_author_and_refusals_go_out():
+    with pytest.raises(InternalError, match="out of ink"):
+        await read(failing(ToolError("out of ink")), "a:b")
+    with pytest.raises(Refused) as caught:
+        await read(failing(Refused("mine", code=7)), "a:b")
+    assert caught.value.code == 7

@@ -11,6 +11,8 @@ from interlock.server.context import Context
 from interlock.server.resources import RegisteredResource, contents_of
 from interlock.server.threads import Threads
 from interlock.wire.errors import LocalError
+from interlock.wire.limits import LONGEST_URI
+from interlock.wire.types.common import Annotations, Icon
 from interlock.wire.types.content import ResourceContents
 from support.doubles import Spoken
 from support.properties import many
@@ -103,6 +105,10 @@ def test_uris_are_accepted(uri):
         "a:^",
         "a:%",
         "a:%4g",
+        "a://h:port/",
+        "a:b[1]",
+        "a:b#c#d",
+        "a:" + "b" * LONGEST_URI,
     ],
 )
 def test_what_is_no_uri_is_refused(uri):
@@ -127,3 +133,77 @@ async def test_contents_of_the_author_go_out_as_they_are():
     assert mixed.mime_type == "application/json"
     [empty] = contents_of([], "a:", UNSET)
     assert empty.text == "[]"
+
+
+async def nothing(): ...
+
+
+def test_everything_that_can_be_said():
+    icon, told = Icon(src="https://example.com/i.png"), Annotations(audience=["user"], priority=0.5)
+    noun = resource(nothing, size=7, icons=[icon], annotations=told).noun
+    assert (noun.size, noun.icons, noun.annotations) == (7, [icon], told)
+
+
+@pytest.mark.parametrize("mime_type", ["text", "text/", "/plain", "text/plain\n", "text plain", "", "te xt/plain"])
+def test_what_is_no_mime_type_is_refused(mime_type):
+    with pytest.raises(LocalError, match="MIME"):
+        resource(nothing, mime_type=mime_type)
+
+
+@pytest.mark.parametrize(
+    "mime_type", ["text/plain", "text/plain; charset=utf-8", "inode/directory", "application/ld+json"]
+)
+def test_mime_types(mime_type):
+    assert resource(nothing, mime_type=mime_type).noun.mime_type == mime_type
+
+
+@pytest.mark.parametrize("size", [-1, 1.5, "7"])
+def test_a_size_counts_bytes(size):
+    with pytest.raises(LocalError, match="bytes"):
+        resource(nothing, size=size)
+
+
+@pytest.mark.parametrize("time", ["2025-01-12T15:00:58Z", "2025-01-12", "2025-01-12T15:00:58.123+02:00"])
+def test_times_of_change(time):
+    assert resource(nothing, annotations=Annotations(last_modified=time)).noun.annotations.last_modified == time
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Annotations(audience=["everybody"]),
+        Annotations(audience="user"),
+        Annotations(priority=1.5),
+        Annotations(priority=-0.1),
+        Annotations(priority=float("nan")),
+        Annotations(priority="high"),
+        Annotations(last_modified="yesterday"),
+        Annotations(last_modified="12/01/2025"),
+        Annotations(last_modified=7),
+        7,
+    ],
+)
+def test_annotations_that_no_client_could_read_are_refused(told):
+    with pytest.raises(LocalError, match="annotations"):
+        resource(nothing, annotations=told)
+
+
+@pytest.mark.parametrize("facts", [{"complete": {"a": ["b"]}}, {"unchecked": ("a",)}])
+def test_a_fixed_uri_has_no_variables(facts):
+    with pytest.raises(LocalError, match="no variables"):
+        resource(nothing, **facts)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ResourceContents(uri="no uri", text=""),
+        ResourceContents(uri="a:b", blob="not base64"),
+        ResourceContents(uri="a:", blob="AA="),
+    ],
+)
+async def test_contents_that_no_client_could_read_are_an_error_of_the_server(made):
+    with pytest.raises(ValueError, match=r"is no URI|base64"):
+        await read(made)
+    with pytest.raises(ValueError):
+        await read([made])

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from interlock.server.context import BlockingContext, Context
-from interlock.server.schema import read_signature
+from interlock.server.schema import docs_of, plain_name, read_signature
 from interlock.wire.errors import LocalError
 
 
@@ -59,7 +59,8 @@ def test_the_schema_of_a_function_is_a_schema_of_an_object():
     assert schema["properties"]["choice"]["enum"] == ["a", "b"]
     assert schema["properties"]["bounded"]["maximum"] == 5
     assert "title" not in schema
-    assert set(schema["$defs"]) == {"Point", "Named", "Typed"}
+    assert "$defs" not in schema
+    assert schema["properties"]["point"]["required"] and "title" not in schema["properties"]["point"]
     jsonschema_rs.validator_for(schema)  # every reference inside of it can be followed
 
 
@@ -213,3 +214,181 @@ def test_wrong_values_are_told_where_they_stand():
 
     with pytest.raises(msgspec.ValidationError, match=r"point\.x"):
         decode(function, b'{"point":{"x":"1"}}')
+
+
+# --- every kind of callable ---
+
+
+def book(flight: str, seats: int = 1, *, ctx: Context | None = None):
+    """Book a flight.
+
+    Args:
+        flight: Its number.
+        seats: How many.
+    """
+
+
+class Desk:
+    """A place to book at."""
+
+    def method(self, flight: str): ...
+
+    @classmethod
+    def by_class(cls, flight: str): ...
+
+    @staticmethod
+    def static(flight: str): ...
+
+    def __call__(self, flight: str):
+        """Call it."""
+
+
+@dataclasses.dataclass
+class Ticket:
+    flight: str
+    seats: int = 1
+
+
+def test_docstrings_describe_parameters_and_explicit_words_win():
+    def mixed(a: int, b: Annotated[int, msgspec.Meta(description="explicit")]):
+        """Do.
+
+        Args:
+            a: from the docstring
+            b: not this
+            c: nobody
+        """
+
+    properties = read(mixed).schema["properties"]
+    assert properties == {
+        "a": {"type": "integer", "description": "from the docstring"},
+        "b": {"type": "integer", "description": "explicit"},
+    }
+
+
+@pytest.mark.parametrize("function", [book, functools.partial(book), functools.partial(functools.partial(book))])
+def test_a_partial_is_the_function_it_calls(function):
+    signature = read(function)
+    assert (signature.names, signature.context) == (("flight", "seats"), "ctx")
+    assert docs_of(function).text == "Book a flight." and plain_name(function) == "book"
+
+
+def test_what_a_partial_has_filled_is_nobody_else_s_to_choose():
+    assert read(functools.partial(book, seats=2)).names == ("flight",)
+    assert read(functools.partial(book, "OS 1")).names == ("seats",)
+
+
+@pytest.mark.parametrize("function", [Desk().method, Desk.by_class, Desk.static, Desk()])
+def test_methods_and_objects_can_be_called(function):
+    assert read(function).schema["required"] == ["flight"]
+
+
+def test_a_class_is_called_by_what_its_init_takes():
+    assert read(Ticket).schema["properties"] == {
+        "flight": {"type": "string"},
+        "seats": {"type": "integer", "default": 1},
+    }
+
+
+def test_a_wrapped_function_shows_what_it_wraps():
+    @functools.wraps(book)
+    def wrapper(*args, **kwargs): ...
+
+    assert read(wrapper).names == ("flight", "seats") and plain_name(wrapper) == "book"
+
+
+def test_a_function_of_a_class_is_no_method():
+    with pytest.raises(LocalError, match="method of an object"):
+        read(Desk.method)
+
+
+def test_an_object_without_a_name_wants_one():
+    with pytest.raises(LocalError, match="name="):
+        plain_name(Desk())
+
+
+def test_what_has_no_signature_is_refused():
+    with pytest.raises(LocalError, match="signature"):
+        read(type)
+
+
+def test_local_types_are_found_although_annotations_are_texts():
+    class Local(msgspec.Struct):
+        a: int
+
+    Alias = Literal["b", "a"]
+
+    def inner(x: Local, y: Alias = "b"): ...
+
+    properties = read(inner).schema["properties"]
+    assert properties["x"]["required"] == ["a"] and properties["y"]["enum"] == ["b", "a"]
+
+
+def test_one_context_is_enough():
+    def twice(a: Context, b: Context): ...
+
+    with pytest.raises(LocalError, match="one parameter"):
+        read(twice)
+
+
+@pytest.mark.parametrize("hint", [Context, Context | None, Annotated[Context, "the context"], BlockingContext])
+def test_the_context_is_known_in_every_form(hint):
+    def function(x): ...
+
+    function.__annotations__["x"] = hint
+    assert read(function).context == "x"
+
+
+# --- defaults ---
+
+
+def test_a_sentinel_stays_the_same_one():
+    missing = object()
+
+    def function(x: Any = missing): ...
+
+    assert decode(function, b"{}")["x"] is missing
+
+
+def test_records_and_containers_are_made_anew_for_every_call():
+    def function(a: Named = Named("n"), b: dict = {}, c: Point = Point(1)): ...  # noqa: B006, B008
+
+    signature = read(function)
+    one, other = (msgspec.structs.asdict(signature.decoder.decode(b"{}")) for _ in range(2))
+    assert one == other and all(one[name] is not other[name] for name in "abc")
+
+
+def test_what_cannot_be_copied_is_shared():
+    import threading
+
+    held = {"lock": threading.Lock()}
+
+    def function(x: Any = held): ...
+
+    assert decode(function, b"{}")["x"] is held
+
+
+# --- closed or not ---
+
+
+def test_closed_arguments_say_so_and_open_ones_do_not():
+    closed = read_signature(book, Context, closed=True)
+    assert closed.schema["additionalProperties"] is False
+    with pytest.raises(msgspec.ValidationError, match="unknown"):
+        closed.decoder.decode(b'{"flight": "a", "more": 1}')
+    assert "additionalProperties" not in read(book).schema
+    assert decode(book, b'{"flight": "a", "more": 1}')["seats"] == 1
+
+
+def test_values_that_are_all_text_become_what_is_meant():
+    import pathlib
+
+    def function(count: int, where: pathlib.Path, on: bool = False): ...
+
+    assert read(function).from_text({"count": "5", "where": "a", "on": "true"}) == {
+        "count": 5,
+        "where": pathlib.Path("a"),
+        "on": True,
+    }
+    with pytest.raises(msgspec.ValidationError):
+        read(function).from_text({"count": "x", "where": "a"})

@@ -119,6 +119,22 @@ def test_capabilities_are_derived_from_what_is_registered():
     }
 
 
+def test_logging_is_declared_when_a_completion_may_log():
+    server = Server("s")
+
+    @server.prompt
+    async def greet(name: str) -> str:
+        return name
+
+    assert "logging" not in plain(server.capabilities())
+
+    @server.completion(prompt="greet", argument="name")
+    async def names(typed: str, ctx: Context) -> list[str]:
+        return []
+
+    assert "logging" in plain(server.capabilities())
+
+
 def test_logging_is_declared_when_somebody_may_log():
     server = Server("s")
 

@@ -1,6 +1,7 @@
 """server/templates.py: one function for all resources of a shape."""
 
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
 
 import pytest
 from msgspec import UNSET
@@ -102,3 +103,115 @@ def test_what_may_be_absent_needs_a_default():
 
     with pytest.raises(LocalError, match="default"):
         template("find:{?text}", find)
+
+
+# --- several values ---
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [(list[str], ["1", "2"]), (list[int], [1, 2]), (tuple[int, ...], (1, 2)), (str, "1/2"), (str | None, "1/2")],
+)
+def test_a_path_comes_as_a_list_or_as_a_text(hint, value):
+    async def tree(path): ...
+
+    tree.__annotations__["path"] = hint
+    assert template("t:x{/path*}", tree).arguments("t:x/1/2") == {"path": value}
+
+
+def test_a_path_may_be_absent():
+    async def tree(path: str = "top"): ...
+    async def strict(path: str): ...
+
+    assert template("t:x{/path*}", tree).arguments("t:x") == {"path": "top"}
+    assert template("t:x{/path*}", strict).arguments("t:x") is None
+
+
+@pytest.mark.parametrize("uri", ["t:{ids*}", "t:x{?ids*}", "t:x{.ids*}"])
+def test_other_lists_are_lists(uri):
+    async def good(ids: list[int] = []): ...  # noqa: B006 - each call gets its own
+    async def bad(ids: str = ""): ...
+
+    assert template(uri, good).template.many == {"ids"}
+    with pytest.raises(LocalError, match="make the parameter a list"):
+        template(uri, bad)
+
+
+@pytest.mark.parametrize("uri", ["t:x{;p}", "t:x{?p}", "t:x?y{&p}", "t:x{#p}"])
+def test_every_kind_that_may_be_absent_needs_a_default(uri):
+    async def needs(p: str): ...
+    async def has(p: str = ""): ...
+
+    with pytest.raises(LocalError, match="default"):
+        template(uri, needs)
+    assert template(uri, has).arguments(uri.partition("{")[0]) == {"p": ""}
+
+
+# --- what else can be said ---
+
+
+def test_a_template_has_no_size_of_its_own():
+    async def note(id: str): ...
+
+    with pytest.raises(LocalError, match="size"):
+        template("note://{id}", note, size=3)
+
+
+def test_a_completion_is_for_a_variable():
+    async def note(id: str): ...
+
+    assert template("note://{id}", note, complete={"id": ["a"]}).complete == {"id": ["a"]}
+    with pytest.raises(LocalError, match="no variable other"):
+        template("note://{id}", note, complete={"other": ["a"]})
+
+
+def test_what_is_declared_may_hold_anything():
+    async def file(path: str): ...
+
+    assert template("file://{+path}", file).arguments("file:///etc/passwd") is None
+    assert template("file://{+path}", file, unchecked=("path",)).arguments("file:///etc/passwd") == {
+        "path": "/etc/passwd"
+    }
+    with pytest.raises(LocalError, match="no variable"):
+        template("file://{+path}", file, unchecked=("other",))
+
+
+# --- paths ---
+
+
+@pytest.mark.parametrize("hint", [Path, PurePosixPath, Path | None, Annotated[Path, "where"]])
+@pytest.mark.parametrize(
+    ("uri", "asked"), [("t:x{?p}", "t:x?p="), ("t:{p}", "t:"), ("t:x{#p}", "t:x#"), ("t:x{;p}", "t:x;p=")]
+)
+def test_what_is_taken_as_a_path_does_not_climb(hint, uri, asked):
+    async def file(p=None): ...
+
+    file.__annotations__["p"] = hint
+    registered = template(uri, file)
+    assert str(registered.arguments(asked + "a.txt")["p"]) == "a.txt"
+    assert isinstance(registered.arguments(asked + "a.txt")["p"], PurePosixPath)
+    for value in ("..", "%2e%2e", "..%2Fx", "%2Fetc", "a%5Cb", "C%3A", "%252e%252e", "a%2F..%2Fb", "a%00"):
+        assert registered.arguments(asked + value) is None, value
+    if "{p}" not in uri:
+        assert str(registered.arguments(asked + "a/b")["p"]) == "a/b"
+        assert registered.arguments(asked) is None  # no path at all
+
+
+def test_a_list_of_paths_does_not_climb():
+    async def several(p: list[Path]): ...
+    async def whole(p: Path): ...
+
+    assert template("t:x{/p*}", several).arguments("t:x/a/b") == {"p": [Path("a"), Path("b")]}
+    assert template("t:x{/p*}", whole).arguments("t:x/a/b") == {"p": Path("a/b")}
+
+    async def queried(p: list[Path] = []): ...  # noqa: B006 - each call gets its own
+
+    registered = template("t:x{?p*}", queried)
+    assert registered.arguments("t:x?p=a/b&p=c") == {"p": [Path("a/b"), Path("c")]}
+    assert registered.arguments("t:x?p=a/b&p=../c") is None
+
+
+def test_a_path_that_is_declared_may_be_any():
+    async def file(p: Path = Path()): ...
+
+    assert template("t:x{?p}", file, unchecked=("p",)).arguments("t:x?p=/etc/../x") == {"p": Path("/etc/../x")}

@@ -1,6 +1,5 @@
 """server/tools.py: a function as a tool, and what its value becomes."""
 
-import dataclasses
 import json
 import logging
 from typing import Annotated
@@ -12,9 +11,10 @@ from msgspec import UNSET
 from interlock.revisions.param_headers import ParamHeader
 from interlock.server.context import Context
 from interlock.server.threads import Threads
-from interlock.server.tools import RegisteredTool, result_of_value
+from interlock.server.tools import RegisteredTool
 from interlock.wire.errors import InvalidParams, LocalError, Refused, ToolError
-from interlock.wire.types.content import ImageContent, TextContent
+from interlock.wire.types.common import Icon
+from interlock.wire.types.content import EmbeddedResource
 from interlock.wire.types.tools import CallToolParams, ToolAnnotations
 from support.doubles import Spoken
 
@@ -44,7 +44,7 @@ def test_a_tool_is_named_and_described_by_its_function():
         """
 
     noun = tool(add).noun
-    assert (noun.name, noun.description, noun.title, noun.meta) == ("add", "Add things.", UNSET, UNSET)
+    assert (noun.name, noun.description, noun.title, noun.meta) == ("add", "Add things.\n\nCarefully.", UNSET, UNSET)
     assert noun.input_schema["properties"] == {"a": {"type": "integer"}}
 
 
@@ -86,6 +86,30 @@ def test_a_lambda_needs_a_name():
     assert tool(lambda: 1, name="one").name == "one"
 
 
+def test_icons_are_listed_and_checked():
+    async def f(): ...
+
+    icon = Icon(src="https://example.com/i.png", mime_type="image/png", sizes=["48x48"])
+    assert tool(f, icons=[icon]).noun.icons == [icon]
+    with pytest.raises(LocalError, match="f: the icon"):
+        tool(f, icons=[Icon(src="http://example.com/i.png")])
+
+
+def test_hints_are_booleans():
+    async def f(): ...
+
+    with pytest.raises(LocalError, match=r"f: annotations: .*bool"):
+        tool(f, annotations=ToolAnnotations(read_only_hint="yes"))
+
+
+def test_it_asks_in_one_of_two_ways():
+    async def f(): ...
+
+    assert (tool(f).park, tool(f, asks="replay").park, tool(f, asks="park").park) == (False, False, True)
+    with pytest.raises(LocalError, match="asks='later'"):
+        tool(f, asks="later")
+
+
 def test_it_is_known_whether_it_may_speak():
     async def silent(): ...
 
@@ -114,7 +138,7 @@ async def test_without_arguments_there_are_none():
     assert text(await call(tool(nothing))) == "x"
 
 
-@pytest.mark.parametrize("arguments", [b"{}", b'{"a":"1"}', b'{"a":1.5}', b'{"a":null}', b'{"a":1,"b":[]}'])
+@pytest.mark.parametrize("arguments", [b"{}", b'{"a":"x"}', b'{"a":1.5}', b'{"a":null}', b'{"a":1,"b":[]}'])
 async def test_wrong_values_are_for_the_model_to_mend(arguments):
     # isError, not a protocol error (SEP-1303, modern.md §13.2).
     result = await call(tool(add), arguments)
@@ -177,55 +201,41 @@ async def test_a_value_that_is_no_json_is_a_bug_of_the_tool(caplog):
     assert caplog.records
 
 
-# --- values ---
+# --- what it gives ---
 
 
-class Struct(msgspec.Struct):
-    a: int
+async def test_an_annotation_of_data_is_declared_and_kept():
+    async def f(a: int) -> dict[str, int]:
+        return {"a": a}
+
+    registered = tool(f)
+    assert registered.noun.output_schema == {"type": "object", "additionalProperties": {"type": "integer"}}
+    result = await call(registered, b'{"a":1}')
+    assert bytes(result["structuredContent"]) == b'{"a":1}' and text(result) == '{"a":1}'
 
 
-@dataclasses.dataclass
-class Data:
-    a: int
+async def test_a_schema_by_hand_is_listed_word_for_word():
+    async def f() -> dict:
+        return {"a": 1}
+
+    schema = {"type": "object", "properties": {"a": {"const": 1}}, "x-own": [1]}
+    registered = tool(f, output_schema=schema)
+    assert registered.noun.output_schema == schema and registered.noun.output_schema is not schema
+    assert bytes((await call(registered))["structuredContent"]) == b'{"a":1}'
 
 
-@pytest.mark.parametrize(
-    ("value", "content"),
-    [
-        ("x", [{"type": "text", "text": "x"}]),
-        ("", [{"type": "text", "text": ""}]),
-        (None, []),
-        (["a", "b"], [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
-        (("a",), [{"type": "text", "text": "a"}]),
-        (7, [{"type": "text", "text": "7"}]),
-        (True, [{"type": "text", "text": "true"}]),
-        ([], [{"type": "text", "text": "[]"}]),
-        ([1, "a"], [{"type": "text", "text": '[1,"a"]'}]),
-    ],
-)
-def test_plain_values_become_text(value, content):
-    assert result_of_value(value) == {"content": content}
+def test_no_schema_if_none_is_wanted():
+    async def f() -> dict: ...
+
+    assert tool(f, output_schema=False).noun.output_schema is UNSET
 
 
-def test_blocks_stay_blocks():
-    image = ImageContent(data="aGk=", mime_type="image/png")
-    assert result_of_value(image) == {"content": [image]}
-    assert result_of_value([image, "x"]) == {"content": [image, {"type": "text", "text": "x"}]}
-    assert result_of_value(TextContent(text="x"))["content"][0].text == "x"
+def test_a_tool_that_embeds_resources_is_known_by_its_annotation():
+    async def plain() -> str: ...
 
+    async def embeds() -> list[str | EmbeddedResource]: ...
 
-@pytest.mark.parametrize("value", [{"a": 1}, Struct(1), Data(1)])
-def test_records_are_structured_with_their_text_twin(value):
-    result = result_of_value(value)
-    assert json.loads(bytes(result["structuredContent"])) == {"a": 1}
-    assert json.loads(result["content"][0]["text"]) == {"a": 1}
-
-
-def test_a_list_of_records_is_text_alone():
-    # structuredContent is an object in the revisions that have it (2025-06-18 and 2025-11-25).
-    result = result_of_value([{"a": 1}])
-    assert "structuredContent" not in result
-    assert json.loads(result["content"][0]["text"]) == [{"a": 1}]
+    assert (tool(plain).embeds, tool(embeds).embeds) == (False, True)
 
 
 # --- a schema of the author's own ---
@@ -240,7 +250,7 @@ async def test_a_given_schema_is_listed_as_it_is_and_the_arguments_come_in_one_d
     registered = tool(free, input_schema=schema)
     assert registered.noun.input_schema == schema
     assert json.loads(text(await call(registered, b'{"a": [1, null]}'))) == {"a": [1, None]}
-    assert json.loads(text(await call(registered))) == {}
+    assert (await call(registered))["isError"]
     with pytest.raises(InvalidParams, match="object"):
         await call(registered, b"[1]")
 
@@ -252,7 +262,7 @@ async def test_or_as_keywords_that_cannot_replace_the_context():
     registered = tool(free, input_schema={"type": "object"})
     assert text(await call(registered, b'{"a": 1}')) == "Context {'a': 1}"
     refused = await call(registered, b'{"ctx": 1}')
-    assert refused["isError"] and "'ctx'" in text(refused)
+    assert refused["isError"] and "ctx: no such argument" in text(refused)
 
 
 async def test_a_plain_function_takes_a_given_schema_too():

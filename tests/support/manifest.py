@@ -38,12 +38,18 @@ SPEC_FOLDER = TESTS.parents[1] / "shared" / "spec"  # beside the repository, whe
 
 HANDSHAKE_AREAS = (
     *("BASE", "SCH", "META", "LIFE", "CAP", "CANC", "PROG", "PING", "TRANS-STDIO", "TRANS-CUST"),
-    *("ELIC", "SAMP", "ROOTS"),
+    *("ELIC", "SAMP", "ROOTS", "LOG"),
+    *("RES", "COMPL", "PAGE"),
+    *("TOOLS", "PROMPT", "ICON"),
+    "JSCH",
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
     *("STDIO", "TRANSPORT", "CANCEL", "PROGRESS", "TRACE", "DEPR", "COMPAT"),
     *("MRTR", "ELICIT", "SAMP", "ROOTS", "HTTP", "HDR", "XHDR", "CACHE", "SUBS"),
+    *("TOOLS", "PROMPT", "ICONS", "LOG"),
+    "JSCHEMA",
+    *("RES", "COMPL", "PAGE"),
 )
 OWNED = {"handshake": HANDSHAKE_AREAS, "modern": MODERN_AREAS}
 BINDING = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT"})  # in small letters too

@@ -135,7 +135,7 @@ def test_the_table_is_compared_with_the_specification(tmp_path: Path):
     assert spec_differences({}, tmp_path) is None
     head = "id\tarea\tapplies_to\tlevel\trevisions\trequirement\thow_to_test\tsource\n"
     line = "BASE-01\tJSON-RPC base\tboth\tMUST\t2025-06-18\tSomething.\thow\twhere\n"
-    (tmp_path / "requirements-handshake.tsv").write_text(head + line + line.replace("BASE-01", "TOOLS-01"))
+    (tmp_path / "requirements-handshake.tsv").write_text(head + line + line.replace("BASE-01", "TASK-01"))
     (tmp_path / "requirements-modern.tsv").write_text(head.replace("revisions\t", ""))
     [wanted] = owned_rows("handshake", tmp_path / "requirements-handshake.tsv")
     assert wanted == Row("BASE-01", "handshake BASE", "both", "MUST", "2025-06-18", "Something.")

@@ -527,3 +527,11 @@ async def test_a_call_is_freed_with_its_exchange_without_a_collection():
         assert seen() is None
     finally:
         gc.enable()
+
+
+async def test_a_caller_has_the_address_of_its_connection():
+    call = Wire().call()
+    assert call.address == ""
+    call.client = ("10.0.0.1", 5000)
+    assert call.address == "10.0.0.1"
+    call.close()

@@ -1,6 +1,7 @@
 """transport/main_loop.py: a loop that ends with its work."""
 
 import asyncio
+from contextlib import contextmanager
 
 import pytest
 
@@ -70,3 +71,20 @@ def test_the_loop_may_be_another():
 
     run_main(main(), new_loop)
     assert made[0].is_closed()
+
+
+def test_a_watcher_is_there_from_the_beginning_to_the_end():
+    said = []
+
+    class Watcher:
+        @contextmanager
+        def watch(self, loop):
+            said.append(loop.is_running())
+            yield
+            said.append(loop.is_closed())
+
+    async def work():
+        said.append("work")
+
+    run_main(work(), watcher=Watcher())
+    assert said == [False, "work", False]

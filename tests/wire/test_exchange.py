@@ -59,3 +59,16 @@ def test_a_lasting_result_keeps_its_forms_beside_its_members():
 
 def test_a_question_needs_nothing_unless_told():
     assert Question("roots/list", {}).needs == ()
+
+
+def test_a_deadline_is_that_of_the_timer_where_there_is_one():
+    class Timer:
+        deadline = 7.0
+
+        def pause(self): ...
+        def resume(self): ...
+
+    exchange = Exchange("tools/call", {}, peer=Peer())
+    assert exchange.deadline is None
+    exchange.timer = Timer()
+    assert exchange.deadline == 7.0

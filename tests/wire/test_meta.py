@@ -109,11 +109,12 @@ def test_free_keys(key):
     assert not is_reserved_key(key)
 
 
-def test_every_key_of_ours_is_valid_and_reserved():
+def test_every_key_of_ours_is_valid_and_the_official_ones_are_reserved():
     ours = [getattr(meta, name) for name in meta.__all__ if name.isupper() and isinstance(getattr(meta, name), str)]
-    assert len(ours) == 6
+    official = [key for key in ours if not key.startswith("dev.interlock/")]
+    assert len(official) == 6 and len(ours) == 8
     for key in ours:
-        assert is_valid_key(key) and is_reserved_key(key)
+        assert is_valid_key(key) and is_reserved_key(key) == (key in official)
 
 
 def test_an_author_may_set_keys_of_their_own():

@@ -11,6 +11,7 @@ from ..revisions.probing import Prober
 from ..transport.child import ChildChannel, Command
 from ..transport.endpoints import Endpoint, endpoint_of, is_url
 from ..transport.http_client import HttpLink
+from ..transport.living import lives_of
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
 from ..wire.errors import LocalError
@@ -105,5 +106,6 @@ def _once(channel: Channel) -> Callable[[], Channel]:
 
 def _serve_in_memory(handler: Handler, limits: Limits) -> Channel:
     near, far = memory_pair()
+    near.after_close = lives_of(handler).settle
     far.attach(serve_channel(handler, far, limits=limits))
     return near

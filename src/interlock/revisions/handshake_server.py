@@ -36,6 +36,7 @@ from ..wire.types.common import LOG_LEVELS
 from ..wire.types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
 from ..wire.types.notices import ListenFilter, ListenParams
 from ..wire.types.resources import ResourceParams
+from ..wire.uris import has_uri_characters
 from .answering import answer, direct, refuse
 from .asking import call_back, check_can_ask
 from .revision import Era, Revision
@@ -270,6 +271,8 @@ class HandshakeServer:
         self._require("resources/subscribe")
         if len(params.uri) > LONGEST_URI:
             raise InvalidParams(f"A URI to watch may have {LONGEST_URI} characters")
+        if not has_uri_characters(params.uri):
+            raise InvalidParams(f"{params.uri[:200]!r} is no URI, so nothing can be watched there")
         if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
         self._watched.resource_subscriptions.add(params.uri)

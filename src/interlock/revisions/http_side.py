@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import Exchange, Handler, Peer, Principal, Work
+from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
@@ -44,13 +44,20 @@ _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress
 class HttpSide:
     """The server's side of all POSTs to one endpoint. It remembers nothing between two of them."""
 
-    def __init__(self, handler: Handler, rows: dict[str, Revision], *, asker: Asker | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        *,
+        asker: Asker | None = None,
+        filter: Filter | None = None,
+    ) -> None:
         self._handler = handler
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
-        self._stateless = StatelessServer(handler, self._rows, asker=asker)
-        self._params_of: Callable[[str], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
+        self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
+        self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -72,10 +79,10 @@ class HttpSide:
             check_routing(headers, check_envelope(meta), method, named, row.named_by is not None)
             revision = self._stateless.admit(method, meta)
             if method == "tools/call":
-                check_params(headers, self._params_of(params.name), params.arguments or _NOTHING)
+                check_params(headers, self._params_of(params.name, principal), params.arguments or _NOTHING)
         except Refused as refused:
             return refuse(NEWEST, id, refused)
-        return self._stateless.start(frame, id, params, meta, outlet, revision, principal)
+        return self._stateless.start(frame, id, params, meta, outlet, revision, principal, headers)
 
     def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
         """A request that names no version in its body: stateless and broken, or of the handshake era."""
@@ -145,11 +152,13 @@ class HttpSide:
             self._handshake(frame, raw, version)
         check_said(headers, version, method)
         self._stateless.revision_of(version or "")
-        return None if method in _NOT_FOR_HANDLER else self._hear(method, params, raw, meta, principal)
+        return None if method in _NOT_FOR_HANDLER else self._hear(method, params, raw, meta, principal, headers)
 
-    async def _hear(self, method: str, params: Any, raw: Raw, meta: RequestMeta, principal: Principal) -> None:
+    async def _hear(
+        self, method: str, params: Any, raw: Raw, meta: RequestMeta, principal: Principal, headers: Headers
+    ) -> None:
         """An exchange nobody waits for; the handler ignores those it does not know."""
-        peer = Peer(meta.client or None, meta.capabilities or ClientCapabilities(), principal)
+        peer = Peer(meta.client or None, meta.capabilities or ClientCapabilities(), principal, lines=headers)
         try:
             await self._handler(Exchange(method, params, raw=raw, peer=peer, meta=meta))
         except Refused:
@@ -158,7 +167,7 @@ class HttpSide:
             log.exception("! handling the notification %r failed", display(method, 200))
 
 
-def _none(name: str) -> tuple[ParamHeader, ...]:
+def _none(name: str, principal: Principal) -> tuple[ParamHeader, ...]:
     """A plain handler has no schemas, and so no parameters in headers."""
     return ()
 

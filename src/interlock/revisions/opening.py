@@ -157,7 +157,9 @@ class ServerSide:
             raw = frame.params if frame.params is not UNSET else _NOTHING
             params = AUTHOR_METHOD.decoder.decode(raw)
             meta = params.meta if params.meta is not UNSET else NO_META
-            await self._handler(Exchange(method, params, raw=raw, peer=self.handshake.peer, meta=meta))
+            await self._handler(
+                Exchange(method, params, raw=raw, peer=self.handshake.peer, meta=meta, outlet=self._outlet)
+            )
         except (Refused, msgspec.DecodeError, UnicodeDecodeError):
             log.debug("= the notification %r was ignored", method[:200])
         except Exception:

@@ -49,6 +49,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """May structured output be any JSON value, not only an object?"""
     no_such_needs: frozenset[str] = frozenset()
     """Client capabilities that mean nothing here, whatever a client declares."""
+    tells_arguments: bool = False
+    """Are arguments that do not fit a tool's schema for the model to mend (a result), or an error of the protocol?"""
     rich_questions: bool = False
     """May a form offer a choice of several, and a sampling message hold several blocks and tools' blocks?"""
     batches: bool = False

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from ..wire.exchange import Exchange, Params, Peer, Question, Result
+from ..wire.exchange import Exchange, Params, Peer, Question, Result, Timer
 from ..wire.link import Outlet
 from ..wire.meta import SUBSCRIPTION_ID, RequestMeta
 from .deprecation import warn_of_deprecated
+from .log_meter import left_out_notice, log_notices
 from .progress import ProgressMeter
 from .revision import Revision
 from .shaping import shape_noun
@@ -38,7 +39,9 @@ class Rounds(Protocol):
 
 
 class Served(Exchange):
-    __slots__ = ("_asking", "meter", "outlet", "revision", "rounds", "subscription")
+    __slots__ = ("_asking", "meter", "revision", "rounds", "subscription")
+
+    outlet: Outlet
 
     def __init__(
         self,
@@ -74,6 +77,9 @@ class Served(Exchange):
             return
         if method in self.revision.deprecated:
             warn_of_deprecated(method)
+        if method == "notifications/message":
+            await self._log(params)
+            return
         told = dict(params)
         if method == "notifications/progress":
             if self.meter is None:
@@ -86,9 +92,28 @@ class Served(Exchange):
             told["_meta"] = {**told.get("_meta", {}), SUBSCRIPTION_ID: self.subscription}
         await self.outlet.tell(method, told)
 
+    async def _log(self, params: Params) -> None:
+        if self.subscription is not None:
+            return  # a stream of change notices carries no log messages (2026-07-28 server/utilities/logging)
+        said = log_notices(self.peer, params, getattr(self, "redact", None), monotonic())
+        for told in said:
+            await self.outlet.tell("notifications/message", told)
+        if not said and self.meter is None:
+            self.meter = ProgressMeter(monotonic())  # what has one is looked at once more before its answer
+
     async def ask(self, question: Question) -> Result:
         if question.method in self.revision.deprecated:
             warn_of_deprecated(question.method)
+        timer: Timer | None = getattr(self, "timer", None)
+        if timer is None:
+            return await self._ask(question)
+        timer.pause()
+        try:
+            return await self._ask(question)
+        finally:
+            timer.resume()
+
+    async def _ask(self, question: Question) -> Result:
         if self.rounds is not None:
             return await self.rounds.ask(self, question)
         return await self._asking(self, question)
@@ -103,7 +128,9 @@ class Served(Exchange):
             self.rounds.end_once(key, result)
 
     async def finish(self) -> None:
-        """Let out the last progress that was held back, before the answer."""
+        """Before the answer: the last progress that was held back, and how many log messages were left out."""
         held = self.meter.rest() if self.meter is not None else None
         if held is not None:
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
+        if (told := left_out_notice(self.peer, monotonic(), last=True)) is not None:
+            await self.outlet.tell("notifications/message", told)

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.exchange import Result
+from ..wire.errors import InvalidParams
+from ..wire.exchange import Among, BadArguments, Result
 from ..wire.frames import encode
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
@@ -47,6 +48,9 @@ PARTS: dict[str, dict[str, str]] = {
     "PromptMessage": {"content": "Content"},
 }
 _EVERY_BLOCK = frozenset({"text", "image", "audio", "resource", "resource_link"})
+_WRAPPED = "result"
+_OF_ROOTS = ("$schema", "$defs")
+_NONE = object()
 _NEWEST_MEMBERS = ("resultType", "ttlMs", "cacheScope")
 _PERHAPS_UNKNOWN = frozenset({*_NEWEST_MEMBERS, "_meta"})
 
@@ -60,6 +64,8 @@ def shape_result(revision: Revision, method: str, result: Result) -> Result:
 def _shaper(revision: Revision, method: str) -> Walk:
     """What is done to the results of one method, decided once; no method stands for all of authors' own."""
     steps: list[Walk] = []
+    if not revision.tells_arguments and method == "tools/call":
+        steps.append(_refuse_bad_arguments)
     if "Result.resultType" in revision.unknown:
         # Of an author's own method only the identity is ours: nobody else knows what its members mean.
         steps.append(_without_newest_members if method else _without_identity)
@@ -76,6 +82,13 @@ def _shaper(revision: Revision, method: str) -> Walk:
     return steps[0] if len(steps) == 1 else shape
 
 
+def _refuse_bad_arguments(result: Result) -> Result:
+    """A protocol error before 2025-11-25 (2025-06-18 server/tools#error-handling)."""
+    if type(result) is BadArguments:
+        raise InvalidParams(f"Invalid params: {result['content'][0]['text']}")
+    return result
+
+
 def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
     """One noun, for example `Implementation` or `Progress`, in the words of `revision`."""
     walk = _walk(revision, noun)
@@ -88,9 +101,10 @@ def plain(value: Any) -> Any:
 
 
 def _with_object_output(result: Result) -> Result:
-    """Structured output is an object before 2026-07-28; the text twin says the rest."""
-    if "structuredContent" in result and not _is_object(result["structuredContent"]):
-        return {member: value for member, value in result.items() if member != "structuredContent"}
+    """Structured output is an object before 2026-07-28; any other value goes out as the `result` of one."""
+    given = result.get("structuredContent", _NONE)
+    if given is not _NONE and (type(given) is Among or not _is_object(given)):
+        return {**result, "structuredContent": {_WRAPPED: given}}
     return result
 
 
@@ -99,17 +113,43 @@ def _with_object_schemas(result: Result) -> Result:
     if isinstance(result.get("tools"), msgspec.Raw):
         result = {**result, "tools": plain(result["tools"])}
     if "tools" in result and any(not _has_object_output(tool) for tool in result["tools"]):
-        result = {**result, "tools": [_without_output_schema(tool) for tool in result["tools"]]}
+        result = {**result, "tools": [_with_object_schema(tool) for tool in result["tools"]]}
     return result
 
 
 _OBJECTS_ONLY: dict[str, Walk] = {"tools/call": _with_object_output, "tools/list": _with_object_schemas}
 
 
-def _without_output_schema(tool: Any) -> Any:
+def _with_object_schema(tool: Any) -> Any:
     if _has_object_output(tool):
         return tool
-    return {member: value for member, value in plain(tool).items() if member != "outputSchema"}
+    members = cast("dict[str, Any]", plain(tool))
+    schema = _wrapped_schema(members.pop("outputSchema"))
+    return members if schema is None else {**members, "outputSchema": schema}
+
+
+def _wrapped_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of `{"result": value}`, its definitions still at the root; None where a pointer would miss its aim."""
+    raised = {name: schema[name] for name in _OF_ROOTS if name in schema} if "$id" not in schema else {}
+    inner = {name: value for name, value in schema.items() if name not in raised}
+    if "$id" not in schema and not all(_stays_valid(each) for each in _pointers(inner | raised)):
+        return None
+    return {"type": "object", "properties": {_WRAPPED: inner}, "required": [_WRAPPED], **raised}
+
+
+def _pointers(node: Any) -> list[str]:
+    if isinstance(node, list):
+        return [each for part in cast("list[Any]", node) for each in _pointers(part)]
+    if not isinstance(node, dict):
+        return []
+    members = cast("dict[str, Any]", node)
+    own = [members[name] for name in ("$ref", "$dynamicRef") if isinstance(members.get(name), str)]
+    return own + [each for part in members.values() for each in _pointers(part)]
+
+
+def _stays_valid(pointer: str) -> bool:
+    """Does it still find its aim one level deeper? Anchors and what is raised with the root do."""
+    return pointer.startswith("#/$defs/") or (not pointer.startswith("#/") and pointer != "#")
 
 
 def _is_object(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Work
+from ..wire.exchange import LOCAL, Exchange, Handler, HeaderLines, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
@@ -59,11 +59,12 @@ class StatelessServer:
         outlet: Outlet,
         revision: Revision,
         principal: Principal,
+        headers: HeaderLines | None = None,
     ) -> Work:
         """The work that leads to the answer of a request that was admitted."""
         method: str = frame.method  # pyright: ignore[reportAssignmentType]
         able: Any = meta.capabilities  # there, since it was admitted
-        peer = Peer(meta.client or None, able, principal, meta.log_level or None)
+        peer = Peer(meta.client or None, able, principal, meta.log_level or None, headers)
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
             return self._listen(exchange, id), exchange

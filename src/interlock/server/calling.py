@@ -1,4 +1,4 @@
-"""Running author code: async functions in the request's task, plain ones in a bounded pool of threads."""
+"""Running author code: async functions in the request's task, plain ones in threads or, where they ask for it, here."""
 
 from __future__ import annotations
 
@@ -6,35 +6,67 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
+from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
 from .context import BlockingContext, Context
 from .schema import Signature
 from .threads import Threads
 
-__all__ = ["Caller", "caller_of"]
+__all__ = ["Caller", "ThreadPolicy", "caller_of"]
 
 Caller = Callable[[dict[str, Any], Exchange], Awaitable[Any]]
+ThreadPolicy = Literal["pool", "own", "loop"]
+"""Where a plain function runs: in a shared pool, in a thread of its own for each call, or on the loop itself."""
 
 
-def caller_of(function: Callable[..., Any], signature: Signature, threads: Threads) -> Caller:
+def caller_of(
+    function: Callable[..., Any], signature: Signature, threads: Threads, thread: ThreadPolicy | None = None
+) -> Caller:
     """How to call `function` with decoded arguments, decided once."""
     name = signature.context
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__ is fine too
-    ):
+    if is_async(function):
+        if thread not in (None, "loop"):
+            raise LocalError(f"thread={thread!r}: an async function runs on the loop; write `def` to get a thread")
         if name is None:
             return lambda arguments, exchange: function(**arguments)
         return lambda arguments, exchange: function(**arguments, **{name: Context(exchange)})
+    if thread == "loop":
+        return _on_loop(function, name)
+    if thread not in (None, "pool", "own"):
+        raise LocalError(f"thread={thread!r}: use 'pool', 'own' or 'loop'")
+    return _in_thread(function, name, threads.own.run if thread == "own" else threads.run)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__ is fine too
+    )
+
+
+def _in_thread(
+    function: Callable[..., Any], name: str | None, run: Callable[[Callable[[], Any]], Awaitable[Any]]
+) -> Caller:
+    if name is None:
+        return lambda arguments, exchange: run(functools.partial(function, **arguments))
 
     async def in_thread(arguments: dict[str, Any], exchange: Exchange) -> Any:
-        if name is None:
-            return await threads.run(functools.partial(function, **arguments))
         context = arguments[name] = BlockingContext(exchange, asyncio.get_running_loop())
         try:
-            return await threads.run(functools.partial(function, **arguments))
+            return await run(functools.partial(function, **arguments))
         finally:
             context.end()
 
     return in_thread
+
+
+def _on_loop(function: Callable[..., Any], name: str | None) -> Caller:
+    """For functions that never block. What a context has to await cannot be used there, what it knows can."""
+
+    async def on_loop(arguments: dict[str, Any], exchange: Exchange) -> Any:
+        if name is not None:
+            arguments[name] = Context(exchange)
+        return function(**arguments)
+
+    return on_loop

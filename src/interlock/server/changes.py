@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection
 from typing import Any
 
-from ..wire.exchange import Exchange, Result
+from ..wire.errors import InvalidParams
+from ..wire.exchange import Exchange, Principal, Result
+from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
+from ..wire.uris import has_uri_characters
 
-__all__ = ["Changes"]
+__all__ = ["Admits", "Changes", "check_watched"]
+
+Admits = Callable[[Principal], bool] | None
+"""Who may hear of a change: None for everybody."""
 
 _LIST_NOTICES = {
     "tools": ("tools_list_changed", "toolsListChanged", "notifications/tools/list_changed"),
@@ -22,26 +29,33 @@ _LIST_NOTICES = {
 class _Listener:
     """One open listen exchange. Changes that nobody took yet are kept once each, so it cannot grow."""
 
-    def __init__(self, wanted: ListenFilter) -> None:
-        self.wanted = wanted
-        self.waiting: dict[tuple[str, str], dict[str, Any]] = {}
+    def __init__(self, wanted: ListenFilter, principal: Principal) -> None:
+        self.wanted, self.principal = wanted, principal
         self.stirred = asyncio.Event()
         self.ended = False
+        self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
+        self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
-        """From any thread: handlers in the pool change things too."""
-        self.soon(self._tell, method, params)
+        """From any thread: handlers in the pool change things too. A burst wakes the loop once and is told once."""
+        with self._lock:
+            asleep = not self._waiting
+            self._waiting[method, params.get("uri", "")] = params
+        if asleep:
+            self.soon(self.stirred.set)
 
-    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+    def take(self) -> list[tuple[str, dict[str, Any]]]:
+        """What happened since the last time, each thing once, in the order it began."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        return [(method, params) for (method, _), params in waiting.items()]
+
+    def soon(self, call: Callable[[], None]) -> None:
         try:
-            self._loop.call_soon_threadsafe(call, *arguments)
+            self._loop.call_soon_threadsafe(call)
         except RuntimeError:
             pass  # its loop is closed, so nobody listens any more
-
-    def _tell(self, method: str, params: dict[str, Any]) -> None:
-        self.waiting[method, params.get("uri", "")] = params
-        self.stirred.set()
 
 
 class Changes:
@@ -50,22 +64,23 @@ class Changes:
     def __init__(self) -> None:
         self._listeners: set[_Listener] = set()
 
-    def list_changed(self, kind: str) -> None:
+    def list_changed(self, kind: str, admits: Admits = None) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
         attribute, _, method = _LIST_NOTICES[kind]
         for listener in list(self._listeners):
-            if getattr(listener.wanted, attribute):
+            if getattr(listener.wanted, attribute) and (admits is None or admits(listener.principal)):
                 listener.tell(method, {})
 
-    def resource_updated(self, uri: str) -> None:
+    def resource_updated(self, uri: str, admits: Admits = None) -> None:
         for listener in list(self._listeners):
-            if uri in listener.wanted.resource_subscriptions:
+            if uri in listener.wanted.resource_subscriptions and (admits is None or admits(listener.principal)):
                 listener.tell("notifications/resources/updated", {"uri": uri})
 
     async def listen(self, exchange: Exchange, offered: ServerCapabilities) -> Result:
         """Acknowledge what is honoured, then tell of changes until the client or the server goes."""
         wanted: ListenFilter = exchange.params.notifications
-        listener = _Listener(wanted)
+        check_watched(wanted.resource_subscriptions)
+        listener = _Listener(wanted, exchange.peer.principal)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
             honoured = _honoured(wanted, offered)
@@ -73,8 +88,7 @@ class Changes:
             while not listener.ended:
                 await listener.stirred.wait()
                 listener.stirred.clear()
-                notices, listener.waiting = listener.waiting, {}
-                for (method, _), params in notices.items():
+                for method, params in listener.take():
                     await exchange.notify(method, params)
         finally:
             self._listeners.discard(listener)
@@ -85,6 +99,16 @@ class Changes:
         for listener in list(self._listeners):
             listener.ended = True
             listener.soon(listener.stirred.set)
+
+
+def check_watched(watched: Collection[str]) -> None:
+    """What a client may watch: so many, so long, and URIs. They need not exist: what comes later can be awaited."""
+    if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
+        told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
+        raise InvalidParams(told)
+    for uri in watched:
+        if not has_uri_characters(uri):
+            raise InvalidParams(f"{uri[:200]!r} is no URI, so nothing can be watched there")
 
 
 def _honoured(wanted: ListenFilter, offered: ServerCapabilities) -> dict[str, Any]:

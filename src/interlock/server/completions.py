@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import InvalidParams, LocalError, MethodNotFound
+from ..wire.errors import InternalError, InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Result
 from ..wire.types.completion import CompleteParams, PromptRef
 from .calling import Caller, caller_of
 from .context import Context
+from .failures import failure_text
+from .ranking import ranked
 from .schema import Signature, read_signature
 from .threads import Threads
 
-__all__ = ["Completions", "MOST_VALUES", "NamesOf"]
+__all__ = ["Completions", "LONGEST_TYPED", "MOST_VALUES", "NamesOf", "Suggestions"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_VALUES = 100  # of one answer (schema.ts#CompleteResult); what is beyond is counted, not sent
+LONGEST_TYPED = 8 * 1024  # characters of a value to complete; a longer one is refused with -32602
 NamesOf = Callable[[str | None, str | None], tuple[str, ...] | None]
 """The arguments of a prompt, or the variables of a template; None if there is none of that name."""
+_Place = tuple[str | None, str | None, str]
+
+
+class Suggestions(msgspec.Struct, frozen=True):
+    """What a completion may return instead of a list, when it knows of more than it fetched."""
+
+    values: list[str]
+    total: int | None = None
+    """How many there are in all, if that is known."""
+    has_more: bool | None = None
+    """Are there more, if only that is known?"""
 
 
 class Completions:
     """Who completes what, by prompt or template and argument."""
 
-    def __init__(self, threads: Threads, names_of: NamesOf) -> None:
-        self._threads, self._names_of = threads, names_of
-        self._found: dict[tuple[str | None, str | None, str], tuple[Signature, Caller]] = {}
+    def __init__(self, threads: Threads, names_of: NamesOf, elsewhere: Callable[[], bool] = lambda: False) -> None:
+        self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
+        self._found: dict[_Place, tuple[Signature, Caller]] = {}
+        self._was_offered = False
+        self.takes_context = False
+        """May any of them log? True from the first one on."""
 
     @property
     def offered(self) -> bool:
-        return bool(self._found)
+        """True from the first one on, also when all are gone: a declared capability is kept (CAP-02)."""
+        return self._was_offered or self._elsewhere()
 
     def register(self, prompt: str | None, template: str | None, argument: str) -> Callable[[F], F]:
         """The decorator for one argument of something that is there already."""
@@ -42,47 +61,93 @@ class Completions:
             raise LocalError(f"there is no argument {argument!r} of {prompt or template!r}: register that first")
         return lambda function: self._add((prompt, template, argument), function)
 
-    def _add(self, place: tuple[str | None, str | None, str], function: F) -> F:
+    def take(self, given: Mapping[str, Any], *, prompt: str | None = None, template: str | None = None) -> None:
+        """What was said beside a prompt or a template: by argument, a function, or the values to choose from."""
+        for argument, source in given.items():
+            function = source if callable(source) else _chooser(argument, source)
+            self.register(prompt, template, argument)(function)
+
+    def forget(self, *, prompt: str | None = None, template: str | None = None) -> None:
+        """The prompt or template is gone, and its suggestions with it."""
+        for place in [place for place in self._found if place[:2] == (prompt, template)]:
+            del self._found[place]
+
+    def _add(self, place: _Place, function: F) -> F:
         if place in self._found:
             raise LocalError(f"there is a completion for {place[2]!r} of {place[0] or place[1]!r} already")
         signature = read_signature(function, Context)
         if not 1 <= len(signature.names) <= 2:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
+        self._was_offered = True
+        self.takes_context = self.takes_context or signature.context is not None
         self._found[place] = (signature, caller_of(function, signature, self._threads))
         return function
 
-    async def complete(self, exchange: Exchange) -> Result:
-        """The answer to `completion/complete`: no suggestions where nobody completes a known argument."""
+    async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:
+        """The answer to `completion/complete`: no suggestions where nobody completes a known argument.
+
+        What is `hidden` from whoever asks is not there, in the same words.
+        """
         if not self.offered:
             raise MethodNotFound("This server does not offer completions")
         params: CompleteParams = exchange.params
-        place = self._place(params)
-        if place not in self._found:
+        place, names = self._place(params, hidden)
+        found = self._found.get(place)
+        if found is None:
             return _completion([])
-        signature, call = self._found[place]
-        given = (params.argument.value, _resolved(params))
-        return _completion(await call(dict(zip(signature.names, given, strict=False)), exchange))
+        signature, call = found
+        given = (params.argument.value, _resolved(params, names))
+        try:
+            return _completion(await call(dict(zip(signature.names, given, strict=False)), exchange))
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            raise InternalError(failure_text(error, "completion of", place[2])) from None
 
-    def _place(self, params: CompleteParams) -> tuple[str | None, str | None, str]:
+    def _place(self, params: CompleteParams, hidden: bool) -> tuple[_Place, tuple[str, ...]]:
         """What is asked about, if this server has it."""
         ref, argument = params.ref, params.argument.name
         prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
-        names = self._names_of(prompt, template)
+        names = None if hidden else self._names_of(prompt, template)
         if names is None:
             raise InvalidParams("Unknown resource template" if prompt is None else f"Unknown prompt: {prompt[:200]!r}")
         if argument not in names:
             raise InvalidParams(f"Unknown argument: {argument[:200]!r}")
-        return prompt, template, argument
+        if len(params.argument.value) > LONGEST_TYPED:
+            raise InvalidParams(f"A value to complete may have {LONGEST_TYPED} characters")
+        return (prompt, template, argument), names
 
 
-def _resolved(params: CompleteParams) -> dict[str, str]:
-    """The arguments that the user has chosen already; revisions before 2025-06-18 cannot tell."""
-    return params.context.arguments or {} if params.context is not UNSET else {}
+def _chooser(argument: str, choices: Any) -> Callable[..., Any]:
+    """A completion from all values there are: those that fit what was typed, the nearest first."""
+    if isinstance(choices, str) or not all(isinstance(choice, str) for choice in choices):
+        raise LocalError(f"complete={{{argument!r}: …}} takes a function, or a list of strings to choose from")
+    values = tuple(choices)
+
+    async def choose(typed: str) -> list[str]:
+        return ranked(typed, values)
+
+    return choose
+
+
+def _resolved(params: CompleteParams, names: tuple[str, ...]) -> dict[str, str]:
+    """The arguments that the user has chosen already, of those there are; before 2025-06-18 nobody could tell."""
+    told = params.context.arguments or {} if params.context is not UNSET else {}
+    return {name: value for name, value in told.items() if name in names}
 
 
 def _completion(values: Any) -> Result:
+    if isinstance(values, Suggestions):
+        return _told(values.values, values.total, values.has_more)
+    return _told(values, None, None)
+
+
+def _told(values: Any, total: int | None, more: bool | None) -> Result:
     found = cast("list[Any]", values)
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in found):
         raise TypeError("a completion returns a list of strings")
-    sent = list(found[:MOST_VALUES])
-    return {"completion": {"values": sent, "total": len(found), "hasMore": len(found) > MOST_VALUES}}
+    count = len(found)
+    if more is None or count > MOST_VALUES:
+        more = count > MOST_VALUES or (total is not None and total > count)
+    told: dict[str, Any] = {"values": list(found[:MOST_VALUES]), "hasMore": more}
+    if total is not None or not more or count > MOST_VALUES:
+        told["total"] = max(total or 0, count)
+    return {"completion": told}

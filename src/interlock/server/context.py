@@ -8,13 +8,17 @@ from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ..wire.errors import ConnectionClosed, LocalError
-from ..wire.exchange import Exchange, Peer, Question
+from ..wire.exchange import Exchange, Peer, Principal, Question
 from ..wire.frames import encode
 from ..wire.types.common import LOG_LEVELS
+from ..wire.types.content import ResourceContents
+from ..wire.types.resources import ResourceParams
 from .forms import form_of
+from .home import home_of
+from .passing import Passed
 from .questions import (
     Root,
     Sampled,
@@ -27,6 +31,7 @@ from .questions import (
     read_sample,
     read_url,
 )
+from .roots import within
 
 __all__ = ["Context", "BlockingContext"]
 
@@ -59,6 +64,39 @@ class Context:
     def client(self) -> Peer:
         """Who asks, as this request tells it: `ctx.client.name`, `ctx.client.can("sampling")`."""
         return self.exchange.peer
+
+    @property
+    def principal(self) -> Principal:
+        """Who is accountable for this request: `issuer`, `subject`, `client`."""
+        return self.exchange.peer.principal
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of this very request over HTTP, their names in small letters; empty elsewhere. Read only.
+
+        Credentials among them are for `authenticate`: what it found out is `principal`.
+        """
+        return self.exchange.peer.headers
+
+    @property
+    def deadline(self) -> float | None:
+        """When this run is given up, on the clock of `time.monotonic()`; None if nobody has set a time."""
+        return self.exchange.deadline
+
+    @property
+    def app(self) -> Any:
+        """What the server's app lifespan yielded."""
+        return home_of(self.exchange).yielded("app")
+
+    @property
+    def connection(self) -> Any:
+        """What the connection lifespan yielded for the connection of this request."""
+        return home_of(self.exchange).yielded("connection")
+
+    @property
+    def request(self) -> Any:
+        """What the request lifespan yielded for this request."""
+        return home_of(self.exchange).yielded("request")
 
     @property
     def trace(self) -> dict[str, str]:
@@ -135,6 +173,17 @@ class Context:
         """The places the client's user works in: a list of `Root`."""
         return self._roots(key)
 
+    def within_roots(self, path: Any, *, key: str | None = None) -> Any:
+        """Does this path lie within one of the places the client's user works in? Asks for them."""
+        return self._within_roots(path, key)
+
+    def read_resource(self, uri: str) -> Any:
+        """Read a resource of this server as the client would: a list of `ResourceContents`.
+
+        Filters, lifespans and what this principal may see are as for a request of theirs.
+        """
+        return self._read_resource(uri)
+
     def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
         """Do something once, however often this function runs until all its questions are answered.
 
@@ -155,6 +204,14 @@ class Context:
 
     async def _roots(self, key: str | None) -> list[Root]:
         return read_roots(await self.exchange.ask(ask_roots(key)))
+
+    async def _within_roots(self, path: Any, key: str | None) -> bool:
+        return within(path, await self._roots(key))
+
+    async def _read_resource(self, uri: str) -> list[ResourceContents]:
+        first = self.exchange
+        asked = Passed(first, "resources/read", ResourceParams(uri=uri), lambda: Raw(encode({"uri": uri})))
+        return (await home_of(first).server(asked))["contents"]
 
     async def _once(self, key: str, act: Callable[[], Any], wanted: Any) -> Any:
         return _decoded(await self.exchange.once(key, act), wanted)
@@ -221,6 +278,12 @@ class BlockingContext(Context):
 
     def roots(self, *, key: str | None = None) -> list[Root]:
         return self._asked(self._roots(key))
+
+    def within_roots(self, path: Any, *, key: str | None = None) -> bool:
+        return self._asked(self._within_roots(path, key))
+
+    def read_resource(self, uri: str) -> list[ResourceContents]:
+        return self._asked(self._read_resource(uri))
 
     def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
         """`act` runs in this thread."""

@@ -1,12 +1,10 @@
 """Tools whose author writes the JSON Schema himself: what type hints cannot say (`allOf`, `if`, `$anchor`, …).
 
-The schema goes into the list as it is. Nothing here judges arguments by it: they are known to be an object, the rest is
-the function's to check.
+The schema goes into the list as it is, and arguments are checked against it before the function sees them.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -15,12 +13,11 @@ from msgspec import Raw
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
-from .schema import Signature, hints_of
+from .json_schema import Check, Mismatch, validator_of
+from .mending import Arguments, Unmendable, mend_given
+from .schema import Signature, hints_of, is_context, name_of, parameters_of
 
-__all__ = ["Arguments", "read_given"]
-
-Arguments = Callable[[Raw], dict[str, Any]]
-"""From the arguments as they came to the keyword arguments of the function."""
+__all__ = ["read_given"]
 
 
 def read_given(
@@ -31,9 +28,8 @@ def read_given(
     context: str | None = None
     single: list[str] = []
     spread = False
-    for name, parameter in inspect.signature(function).parameters.items():
-        hint = hints.get(name, Any)
-        if isinstance(hint, type) and issubclass(hint, context_type):
+    for name, parameter in parameters_of(function).items():
+        if is_context(hints.get(name), context_type):
             context = name
         elif parameter.kind is parameter.VAR_KEYWORD:
             spread = True
@@ -42,9 +38,25 @@ def read_given(
         else:
             single.append(name)
     if len(single) + spread != 1:
-        raise LocalError(f"{function!r}: with input_schema, take all arguments in one dict, or as **arguments")
+        raise LocalError(f"{name_of(function)}: with input_schema, take all arguments in one dict, or as **arguments")
     signature = Signature(msgspec.json.Decoder(dict[str, Any]), _kept(schema), context, tuple(single))
-    return signature, _into_one(signature) if single else _into_many(signature)
+    checked = _checked(signature, validator_of(signature.schema, "input_schema"))
+    return signature, _into_one(signature, checked) if single else _into_many(signature, checked)
+
+
+def _checked(signature: Signature, check: Check) -> Arguments:
+    """The arguments as plain data that fits the schema."""
+    decode, schema = signature.decoder.decode, signature.schema
+
+    def checked(raw: Raw) -> dict[str, Any]:
+        found: dict[str, Any] = decode(raw)
+        try:
+            check(found)
+        except Mismatch as first:
+            return mend_given(found, check, schema, first)
+        return found
+
+    return checked
 
 
 def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,18 +70,18 @@ def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _into_one(signature: Signature) -> Arguments:
-    decode, (name,) = signature.decoder.decode, signature.names
-    return lambda raw: {name: decode(raw)}
+def _into_one(signature: Signature, checked: Arguments) -> Arguments:
+    (name,) = signature.names
+    return lambda raw: {name: checked(raw)}
 
 
-def _into_many(signature: Signature) -> Arguments:
-    decode, context = signature.decoder.decode, signature.context
+def _into_many(signature: Signature, checked: Arguments) -> Arguments:
+    context = signature.context
 
     def arguments(raw: Raw) -> dict[str, Any]:
-        found: dict[str, Any] = decode(raw)
+        found = checked(raw)
         if context in found:  # the caller must not reach the context's place
-            raise msgspec.ValidationError(f"Object contains unknown field `{context}`")
+            raise Unmendable([f"{context}: no such argument"])
         return found
 
     return arguments

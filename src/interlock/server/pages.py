@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -15,6 +17,8 @@ __all__ = ["Catalogue", "cache_hints"]
 
 T = TypeVar("T")
 _LONGEST = 366 * 24 * 3600.0
+_MOST_PAGES = 1024  # kept at once; further ones are made for each request
+_MOST_APART = 64  # the same for those who do not see everything, by what they see
 
 
 def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
@@ -27,14 +31,21 @@ def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
 
 
 class Catalogue(Generic[T]):
-    """Items by name in the order they were added. A page lasts until the next change."""
+    """Items by name in the order they were added. A page lasts until the next change.
+
+    Who changes it is one at a time (offers.py); who reads may be any thread. A change takes away the table of kept
+    pages, so a page made of what was there before is kept where nobody looks any more.
+    """
 
     def __init__(self, member: str, page_size: int | None) -> None:
+        if page_size is not None and page_size < 1:
+            raise LocalError(f"page_size is {page_size!r}: a page holds at least one, and everything with None")
         self._member = member
         self._page_size = page_size
         self._items: dict[str, tuple[int, T, Any]] = {}
         self._next = 0
         self._pages: dict[str, Lasting] = {}
+        self._apart: dict[tuple[bytes, str], Lasting] = {}
         self.offered = False
         """True from the first item on, also when all are gone: a declared capability is kept (CAP-02)."""
 
@@ -45,49 +56,76 @@ class Catalogue(Generic[T]):
         self._items[name] = (self._next, item, noun)
         self._next += 1
         self.offered = True
-        self._pages.clear()
+        self.forget_pages()
 
     def remove(self, name: str) -> bool:
         """True when there was one."""
-        self._pages.clear()
-        return self._items.pop(name, None) is not None
+        found = self._items.pop(name, None) is not None
+        self.forget_pages()
+        return found
+
+    def forget_pages(self) -> None:
+        self._pages, self._apart = {}, {}
 
     def get(self, name: str) -> T | None:
         found = self._items.get(name)
         return found[1] if found else None
 
     def items(self) -> list[T]:
-        return [item for _, item, _ in self._items.values()]
+        return [item for _, item, _ in list(self._items.values())]
 
-    def page(self, cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
-        """The page behind `cursor`; `hints` are the members every page of this list carries."""
+    def page(self, cursor: str | UnsetType, hints: dict[str, Any], shown: Callable[[T], bool] | None = None) -> Lasting:
+        """The page behind `cursor`; `hints` are the members every page of this list carries.
+
+        With `shown`, of the items it says yes to. Such a page is kept for all who see exactly the same.
+        """
         key = "" if cursor is UNSET else "." + cursor
-        page = self._pages.get(key)
+        if shown is not None:
+            return self._page_apart(cursor, hints, shown, key)
+        pages = self._pages
+        page = pages.get(key)
         if page is None:
-            page = self._make(-1 if cursor is UNSET else _position(cursor), hints)
-            if len(self._pages) < 1024:
-                self._pages[key] = page
+            page = self._make(list(self._items.values()), cursor, hints)
+            if len(pages) < _MOST_PAGES:
+                pages[key] = page
         return page
 
-    def _make(self, after: int, hints: dict[str, Any]) -> Lasting:
-        rest = [(number, noun) for number, _, noun in self._items.values() if number > after]
-        size = self._page_size or len(rest)
-        members: dict[str, Any] = {self._member: [noun for _, noun in rest[:size]], **hints}
-        if len(rest) > size:
-            members["nextCursor"] = _cursor(rest[size - 1][0])
+    def _page_apart(
+        self, cursor: str | UnsetType, hints: dict[str, Any], shown: Callable[[T], bool], key: str
+    ) -> Lasting:
+        pages, held = self._apart, list(self._items.values())
+        outcome = bytes(shown(item) for _, item, _ in held)
+        page = pages.get((outcome, key))
+        if page is None:
+            seen = [entry for entry, is_seen in zip(held, outcome, strict=True) if is_seen]
+            page = self._make(seen, cursor, hints)
+            if len(pages) < _MOST_APART:
+                pages[outcome, key] = page
+        return page
+
+    def _make(self, held: list[tuple[int, T, Any]], cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
+        """What was added behind the item of that number: it may be gone, the numbers of the others never change."""
+        start = 0 if cursor is UNSET else bisect_right(held, self._position(cursor), key=_number)
+        end = len(held) if self._page_size is None else start + self._page_size
+        members: dict[str, Any] = {self._member: [noun for _, _, noun in held[start:end]], **hints}
+        if end < len(held):
+            members["nextCursor"] = self._cursor(held[end - 1][0])
         return Lasting(members)
 
+    def _cursor(self, position: int) -> str:
+        return base64.urlsafe_b64encode(f"{self._member}:{position}".encode()).decode()
 
-def _cursor(position: int) -> str:
-    return base64.urlsafe_b64encode(f"after:{position}".encode()).decode()
+    def _position(self, cursor: str) -> int:
+        """The position a cursor names; what this list cannot have made is -32602 (server/utilities/pagination)."""
+        try:
+            word, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+            position = int(number) if number.isascii() and number.isdigit() and len(number) < 16 else self._next
+            if word == self._member and position < self._next and self._cursor(position) == cursor:
+                return position
+        except (binascii.Error, ValueError):
+            pass
+        raise InvalidParams("Unknown cursor: start again without one")
 
 
-def _position(cursor: str) -> int:
-    """The position a cursor names; anything we did not make is -32602 (server/utilities/pagination)."""
-    try:
-        word, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
-        if word == "after" and number.isascii() and number.isdigit() and len(number) < 16:
-            return int(number)
-    except (binascii.Error, ValueError):
-        pass
-    raise InvalidParams("Unknown cursor: start again without one")
+def _number(item: tuple[int, Any, Any]) -> int:
+    return item[0]

@@ -1,20 +1,29 @@
-"""Prompts: a function of strings that gives messages."""
+"""Prompts: a function of strings that gives messages.
+
+What the function gives is checked before it goes out: a message of the wrong shape is a bug of the author, told as an
+internal error with a reference, never as a broken result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from ..wire.errors import InvalidParams
+from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Exchange, Result
-from ..wire.types.content import CONTENT_TYPES, TextContent
+from ..wire.types.common import Icon
+from ..wire.types.content import Content
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
+from .blocks import BLOCK_TYPES, block_of
 from .calling import caller_of
 from .context import Context
+from .failures import failure_text
+from .icons import checked_icons
 from .schema import read_signature
+from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
@@ -31,14 +40,18 @@ class RegisteredPrompt:
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        icons: Sequence[Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> None:
         signature = read_signature(function, Context)
         required = set(cast("list[str]", signature.schema.get("required", [])))
         self.takes_context = signature.context is not None
         self.names = signature.names
+        if is_stream(function):
+            raise LocalError(f"{function!r}: a prompt returns its messages, all at once: it cannot be a generator")
+        named = name or cast(str, getattr(function, "__name__", ""))
         self.noun = Prompt(
-            name=name or cast(str, getattr(function, "__name__", "")),
+            name=named,
             title=title or UNSET,
             description=description or (function.__doc__ or "").strip() or UNSET,
             arguments=[
@@ -46,6 +59,7 @@ class RegisteredPrompt:
                 for each in signature.names
             ]
             or UNSET,
+            icons=checked_icons(icons, named),
             meta=dict(meta) if meta else UNSET,
         )
         self._arguments: type[Any] = signature.decoder.type
@@ -58,7 +72,10 @@ class RegisteredPrompt:
         except msgspec.ValidationError as error:
             told = f"Invalid arguments for {self.noun.name}: {str(error).replace('`', chr(39))}"
             raise InvalidParams(told) from None
-        messages = _messages(await self._call(arguments, exchange))
+        try:
+            messages = _messages(await self._call(arguments, exchange))
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            raise InternalError(failure_text(error, "prompt", self.noun.name)) from None
         described = {"description": self.noun.description} if self.noun.description is not UNSET else {}
         return {**described, "messages": messages}
 
@@ -71,16 +88,23 @@ def _words(schema: dict[str, Any], name: str) -> dict[str, str]:
 
 def _messages(value: Any) -> list[Any]:
     """What a prompt function returned: a text, a block, a message, or a list of these."""
-    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    values = cast("list[Any]", value) if isinstance(value, list | tuple) else [value]
     return [_message(each) for each in values]
 
 
 def _message(value: Any) -> Any:
-    if isinstance(value, str):
-        return {"role": "user", "content": {"type": "text", "text": value}}
-    if isinstance(value, CONTENT_TYPES):
-        return {"role": "user", "content": value}
+    if isinstance(value, (str, *BLOCK_TYPES)):
+        return {"role": "user", "content": _content(value)}
+    if isinstance(value, PromptMessage):
+        value = {"role": value.role, "content": value.content}  # made by hand: its members are read once more
     message = msgspec.convert(value, PromptMessage)
-    if isinstance(message.content, str):
-        message.content = TextContent(text=message.content)
-    return message
+    return {"role": message.role, "content": _content(message.content)}
+
+
+def _content(value: Any) -> Any:
+    """The one block of a message, of whatever it was written as."""
+    if isinstance(value, str):
+        if not value.isascii():
+            value.encode()  # half a surrogate pair is no text
+        return {"type": "text", "text": value}
+    return block_of(value if isinstance(value, BLOCK_TYPES) else msgspec.convert(value, Content))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
-from ..wire.errors import MethodNotFound, ResourceNotFound
+from ..wire.display import display
+from ..wire.errors import InternalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Result
 from ..wire.types.content import ResourceContents
+from .failures import failure_text
 from .pages import Catalogue
-from .resources import RegisteredResource
+from .resources import RegisteredResource, ResourceFacts
 from .templates import RegisteredTemplate
 from .threads import Threads
 
@@ -23,12 +25,16 @@ class ResourceSet:
         self._threads = threads
         self.fixed: Catalogue[RegisteredResource] = Catalogue("resources", page_size)
         self.templates: Catalogue[RegisteredTemplate] = Catalogue("resourceTemplates", page_size)
+        self.hides: Callable[[Any, Exchange], bool] = _hides_nothing
+        """Is this one not there for whoever asks?"""
 
     @property
     def offered(self) -> bool:
         return self.fixed.offered or self.templates.offered
 
-    def make(self, uri: str, function: Callable[..., Any], **facts: Any) -> RegisteredResource | RegisteredTemplate:
+    def make(
+        self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]
+    ) -> RegisteredResource | RegisteredTemplate:
         kind = RegisteredTemplate if "{" in uri else RegisteredResource
         return kind(uri, function, threads=self._threads, **facts)
 
@@ -39,14 +45,22 @@ class ResourceSet:
         """The answer to `resources/read`."""
         if not self.offered:
             raise MethodNotFound("This server does not offer resources")
-        contents = await self._contents(exchange.params.uri, exchange)
+        uri: str = exchange.params.uri
+        try:
+            contents = await self._contents(uri, exchange)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            raise InternalError(failure_text(error, "resource", display(uri[:200])), {"uri": uri}) from None
         return {"contents": contents, "ttlMs": 0, "cacheScope": "private"}
 
     async def _contents(self, uri: str, exchange: Exchange) -> list[ResourceContents]:
         """A resource of exactly this URI wins over every template; of these, the first that fits."""
-        if (resource := self.fixed.get(uri)) is not None:
+        if (resource := self.fixed.get(uri)) is not None and not self.hides(resource, exchange):
             return await resource.read(exchange)
         for template in self.templates.items():
-            if (arguments := template.arguments(uri)) is not None:
+            if (arguments := template.arguments(uri)) is not None and not self.hides(template, exchange):
                 return await template.read(uri, arguments, exchange)
         raise ResourceNotFound("Resource not found", {"uri": uri})
+
+
+def _hides_nothing(item: Any, exchange: Exchange) -> bool:
+    return False

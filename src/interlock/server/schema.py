@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import inspect
+import sys
 import typing
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from ..wire.errors import LocalError
+from .annotations import NO_DEFAULT, Made, default_of, optional, readable
+from .docstrings import Docs, read_docstring
+from .models import decode_custom
+from .type_schema import TypeWriter, with_default
 
-__all__ = ["Signature", "hints_of", "read_signature"]
+__all__ = ["Signature", "docs_of", "hints_of", "is_context", "name_of", "parameters_of", "plain_name", "read_signature"]
 
 _PLAIN = (str, int, float, bool, type(None), bytes)
+_COPIED = (list, dict, set, bytearray)
+
+
+class _Field(NamedTuple):
+    """A parameter that is an argument."""
+
+    name: str
+    hint: Any
+    default: Any
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -26,62 +41,187 @@ class Signature(msgspec.Struct, frozen=True):
     context: str | None
     names: tuple[str, ...]
 
+    def from_text(self, values: typing.Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments out of values that are all text, as in a prompt or a URI: `int` means a text of digits."""
+        found = msgspec.convert(values, self.decoder.type, strict=False, dec_hook=decode_custom)
+        return msgspec.structs.asdict(found)
 
-def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
-    """Read the type hints of `function`; the parameter annotated with `context_type` is not an argument."""
-    hints = hints_of(function)
-    fields: list[Any] = []
+
+def read_signature(function: Callable[..., Any], context_type: type, *, closed: bool = False) -> Signature:
+    """Read the type hints of `function`; the parameter annotated with `context_type` is not an argument.
+
+    With `closed` arguments that it does not have are refused, and the schema says so.
+    """
     context: str | None = None
-    for name, parameter in inspect.signature(function).parameters.items():
+    fields: list[_Field] = []
+    hints = hints_of(function)
+    for name, parameter in parameters_of(function).items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise LocalError(f"{_name(function)}: {parameter} cannot come from JSON: name every parameter")
-        hint = hints.get(name, Any)
-        if isinstance(hint, type) and issubclass(hint, context_type):
+            raise LocalError(f"{name_of(function)}: {parameter} cannot come from JSON: name every parameter")
+        if is_context(hints.get(name), context_type):
+            if context is not None:
+                raise LocalError(f"{name_of(function)}: one parameter for the {context_type.__name__} is enough")
             context = name
-        elif parameter.default is parameter.empty:
-            fields.append((name, hint))
         else:
-            fields.append((name, hint, _default(parameter.default)))
-    arguments = msgspec.defstruct("Arguments", fields, kw_only=True)
+            fields.append(_field(function, name, hints.get(name, Any), parameter.default))
     try:
-        decoder, schema = msgspec.json.Decoder(arguments), _schema(arguments)
-    except TypeError as error:
-        raise LocalError(f"{_name(function)}: {error}") from None
-    return Signature(decoder, schema, context, tuple(field[0] for field in fields))
+        return _signature(fields, context, docs_of(function), closed)
+    except (TypeError, ValueError, NameError, LocalError) as error:
+        raise LocalError(f"{name_of(function)}: {error}") from None
+
+
+def _signature(fields: list[_Field], context: str | None, docs: Docs, closed: bool) -> Signature:
+    members = [_struct_field(field) for field in fields]
+    arguments = msgspec.defstruct("Arguments", members, kw_only=True, forbid_unknown_fields=closed)
+    decoder = msgspec.json.Decoder(arguments, dec_hook=decode_custom)
+    return Signature(decoder, _schema(fields, docs, closed), context, tuple(field.name for field in fields))
+
+
+def _schema(fields: list[_Field], docs: Docs, closed: bool) -> dict[str, Any]:
+    """The root stands in place: MCP wants `type: object` there, not a reference."""
+    if not fields:  # what 2025-11-25 server/tools#tool recommends for no parameters
+        return {"type": "object", "additionalProperties": False}
+    writer = TypeWriter(field.hint for field in fields)
+    properties = {
+        field.name: _parameter(writer, node, field, docs.parameters.get(field.name))
+        for field, node in zip(fields, writer.nodes, strict=True)
+    }
+    required = [field.name for field in fields if field.default is NO_DEFAULT]
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+        **({"additionalProperties": False} if closed else {}),
+        **({"$defs": writer.definitions} if writer.definitions else {}),
+    }
+
+
+def _parameter(writer: TypeWriter, node: Any, field: _Field, said: str | None) -> dict[str, Any]:
+    """What the type says; the docstring says the rest where it does not."""
+    schema = writer.write(node)
+    if said and "description" not in (getattr(node, "extra_json_schema", None) or {}):
+        schema = {**schema, "description": said}
+    if field.default is NO_DEFAULT or isinstance(field.default, Made):
+        return schema
+    return with_default(schema, field.default)
+
+
+def _field(function: Callable[..., Any], name: str, hint: Any, given: Any) -> _Field:
+    try:
+        default, said = default_of(given)
+        hint = readable(hint, said)
+    except (LocalError, TypeError) as error:
+        raise LocalError(f"{name_of(function)}: parameter {name}: {error}") from None
+    if default is inspect.Parameter.empty:
+        default = NO_DEFAULT
+    return _Field(name, optional(hint) if default is None else hint, default)
+
+
+def _struct_field(field: _Field) -> Any:
+    """A default is made for every call anew: what one request does to it is nobody else's. A sentinel stays itself."""
+    default = field.default
+    if default is NO_DEFAULT:
+        return field.name, field.hint
+    if isinstance(default, Made):
+        return field.name, field.hint, msgspec.field(default_factory=default.make)
+    if isinstance(default, _PLAIN):
+        return field.name, field.hint, default
+    return field.name, field.hint, msgspec.field(default_factory=_maker(default))
+
+
+def _maker(value: Any) -> Callable[[], Any]:
+    kind = cast("type[Any]", type(value))
+    if issubclass(kind, (*_COPIED, msgspec.Struct)) or dataclasses.is_dataclass(kind):
+        try:
+            copy.deepcopy(value)
+        except Exception:  # it holds what cannot be copied: it is shared, as Python does
+            return lambda: value
+        return lambda: copy.deepcopy(value)
+    return lambda: value
+
+
+# --- what a callable is ---------------------------------------------------------------------------------
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Its parameters but for those that a partial has filled already: they are nobody else's to choose."""
+    try:
+        found = dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise LocalError(f"{name_of(function)} has no signature that can be read: wrap it in a function") from None
+    filled: set[str] = set()
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        filled |= set(cast(Any, inner).keywords)
+        inner = cast(Any, inner).func
+    first = next(iter(found), "")
+    if first in ("self", "cls") and inspect.isfunction(inner) and found[first].annotation is inspect.Parameter.empty:
+        raise LocalError(f"{name_of(function)}: register the method of an object, not the function of its class")
+    return {name: parameter for name, parameter in found.items() if name not in filled}
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The type hints of anything callable."""
-    inner = cast(Any, function)
-    if isinstance(inner, functools.partial):
-        inner = cast(Any, inner).func
-    hinted = inner if inspect.isroutine(inner) or inspect.isclass(inner) else type(inner).__call__
+    hinted = _inner(function)
+    if inspect.isclass(hinted):
+        hinted = cast(Any, hinted).__init__
+    elif not inspect.isroutine(hinted):
+        hinted = type(hinted).__call__
     try:
         return typing.get_type_hints(hinted, include_extras=True)
+    except NameError:
+        pass  # types of the function around it, which a text cannot find
+    except TypeError as error:
+        raise LocalError(f"{name_of(function)}: a type hint cannot be resolved ({error})") from None
+    try:
+        return typing.get_type_hints(hinted, localns=_names_around(hinted), include_extras=True)
     except NameError as error:
-        raise LocalError(f"{_name(function)}: a type hint cannot be resolved ({error})") from None
+        told = f"{name_of(function)}: a type hint cannot be resolved ({error})"
+        raise LocalError(f"{told}: import it for real, not only for type checkers") from None
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__qualname__", repr(function))
+def _names_around(function: Any) -> dict[str, Any]:
+    """The local names of the functions around this one, as far as they are still running: registration is one call
+    inside them."""
+    around = set(getattr(inspect.unwrap(function), "__qualname__", "").split(".<locals>.")[:-1])
+    names: dict[str, Any] = {}
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if frame.f_code.co_name in {name.rpartition(".")[2] for name in around}:
+            names = {**frame.f_locals, **names}
+        frame = frame.f_back
+    return names
 
 
-def _default(value: Any) -> Any:
-    """A default for every call anew: what one request does to it is nobody else's."""
-    return value if isinstance(value, _PLAIN) else msgspec.field(default_factory=lambda: copy.deepcopy(value))
+def docs_of(function: Callable[..., Any]) -> Docs:
+    """The docstring of the function that does the work; `functools.partial` has one of its own about nothing."""
+    return read_docstring(getattr(_inner(function), "__doc__", None))
 
 
-def _schema(arguments: type) -> dict[str, Any]:
-    """The schema with its root in place: MCP wants `type: object` there, not a reference."""
-    (root,), parts = msgspec.json.schema_components([arguments], ref_template="#/$defs/{name}")
-    name = root["$ref"].rpartition("/")[2] if "$ref" in root else None
-    found = dict(parts.pop(name)) if name is not None else dict(root)
-    found.pop("title", None)
-    if not found.get("required"):
-        found.pop("required", None)
-    if not found.get("properties"):
-        found = {
-            "type": "object",
-            "additionalProperties": False,
-        }  # what 2025-11-25 recommends for no parameters
-    return found | ({"$defs": parts} if parts else {})
+def plain_name(function: Callable[..., Any]) -> str:
+    """What a function is called, for callers."""
+    found = getattr(_inner(function), "__name__", "")
+    if not found:
+        raise LocalError(f"{name_of(function)} has no name of its own: give it one with name=")
+    return found
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """How errors call it."""
+    return getattr(_inner(function), "__qualname__", repr(function))
+
+
+def is_context(hint: Any, context_type: type) -> bool:
+    """Is this hint the context, also as `Context | None` or annotated?"""
+    if typing.get_origin(hint) is typing.Annotated:
+        return is_context(hint.__origin__, context_type)
+    if isinstance(hint, type):
+        return issubclass(hint, context_type)
+    members = [each for each in typing.get_args(hint) if each is not type(None)]
+    return len(members) == 1 and len(typing.get_args(hint)) == 2 and is_context(members[0], context_type)
+
+
+def _inner(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = cast(Any, function).func
+    return function

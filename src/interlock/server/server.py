@@ -9,37 +9,41 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ..revisions.asker import Asker
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.rounds import AskingRules
 from ..revisions.stamp import Stamp
-from ..revisions.table import OFFICIAL_METHODS, names_of, pick
+from ..revisions.table import pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
-from ..wire.errors import InvalidParams, LocalError, MethodNotFound
-from ..wire.exchange import Exchange, Filter, Handler, Result
-from ..wire.frames import encode
-from ..wire.limits import DEFAULT_LIMITS, LONGEST_URI, MOST_SUBSCRIPTIONS, Limits
-from ..wire.meta import SERVER_INFO, check_author_keys, check_extension_ids
+from ..wire.errors import LocalError, MethodNotFound
+from ..wire.exchange import Exchange, Filter, Handler, Principal, Result
+from ..wire.limits import DEFAULT_LIMITS, Limits
+from ..wire.meta import check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
-from .calling import caller_of
-from .changes import Changes
-from .completions import Completions
-from .context import Context
-from .declared import declared
-from .pages import Catalogue, cache_hints
+from .about import About
+from .answers import Answers
+from .bounds import Concurrency
+from .calling import ThreadPolicy
+from .guards import GuardOptions, Guards
+from .home import Home
+from .icons import checked_icons
+from .lifespans import Lifespans
+from .mounting import Mount
+from .offers import Offers
+from .outputs import OutputSchema
+from .own_methods import OwnMethod, check_method, check_notification
 from .prompts import RegisteredPrompt
-from .resource_set import ResourceSet
-from .schema import read_signature
+from .resources import ResourceFacts
 from .threads import Threads
-from .tools import RegisteredTool
+from .tools import Asks, RegisteredTool
+from .visibility import Visible, check_visible
 
 __all__ = ["Server"]
 
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
+V = TypeVar("V", bound=Visible)
 
 
 class Server:
@@ -73,50 +78,55 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
+        visible: Visible | None = None,
+        **guards: Unpack[GuardOptions],
     ) -> None:
         self.info = Implementation(
             name=name,
             version=version,
             title=title or UNSET,
             description=description or UNSET,
-            icons=icons or UNSET,
+            icons=checked_icons(icons, name),
             website_url=website_url or UNSET,
         )
-        self.instructions = instructions
         self.rows: dict[str, Revision] = pick(revisions)
         self.strict = strict
-        check_extension_ids(extensions or ())
-        self._experimental = {key: dict(value) for key, value in (experimental or {}).items()}
-        self._extensions = {key: dict(value) for key, value in (extensions or {}).items()}
-        self._hints = cache_hints(cache_seconds, cache_scope)
-        self._identity = {SERVER_INFO: Raw(encode(self.info))} if identify else {}
-        self.stamp = Stamp(self._identity)
+        self._about = About(
+            self.info,
+            self.rows,
+            instructions=instructions,
+            experimental=experimental,
+            extensions=extensions,
+            cache_seconds=cache_seconds,
+            cache_scope=cache_scope,
+            identify=identify,
+        )
+        self.stamp = Stamp(self._about.identity)
         """What the edge of the stateless era puts on each result."""
         self.asker = self._asker(Seal(state_keys), state_seconds)
         self._threads = Threads(threads)
-        self._changes = Changes()
-        self._tools: Catalogue[RegisteredTool] = Catalogue("tools", page_size)
-        self._resources = ResourceSet(self._threads, page_size)
-        self._prompts: Catalogue[RegisteredPrompt] = Catalogue("prompts", page_size)
-        self._completions = Completions(self._threads, self._names_of)
-        self._speaks = False  # does any handler take a Context, and so may log?
-        self._handlers = self._answers()
+        self._offers = Offers(self._threads, page_size)
+        self._answers = Answers(self._about, self._offers)
+        self._handlers, self._methods = self._answers.table(), self._offers.methods
+        self.lives = Lifespans()
+        self._home = Home(self)
+        self._base: Handler = self._dispatch
         self._handler: Handler = self._dispatch
         self._filtered = False
+        self._guard(Guards(**guards))
+        if visible is not None:
+            self.visible(visible)
 
-    def _answers(self) -> dict[str, Handler]:
-        return {
-            "tools/call": self._call_tool,
-            "server/discover": self._discover,
-            "tools/list": self._list_tools,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
-            "resources/read": self._resources.read,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
-            "completion/complete": self._completions.complete,
-            "subscriptions/listen": self._listen,
-        }
+    def _guard(self, guards: Guards) -> None:
+        self._guards = guards
+        self.http_filter, self.stalls = guards.http_filter(), guards.stalls
+        if (filter := guards.filter()) is not None:
+            self.use(filter)
+
+    @property
+    def instructions(self) -> str | None:
+        """What clients may tell their model about this server."""
+        return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
         rules = AskingRules(
@@ -130,23 +140,72 @@ class Server:
         return Asker(rules)
 
     def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
-        return self._tools.get(params.name) if method == "tools/call" else None
+        return self._offers.tools.get(params.name) if method == "tools/call" else None
 
     # --- the join ---------------------------------------------------------------------------------
 
     def __call__(self, exchange: Exchange) -> Awaitable[Result]:
         return self._handler(exchange)
 
-    def use(self, filter: Filter) -> None:
-        """Put a filter around everything this server answers; the last one added is the outermost."""
-        self._handler = filter(self._handler)
-        self._filtered = True  # a filter may change results, so it gets its own of what is kept for all
-
-    def _dispatch(self, exchange: Exchange) -> Awaitable[Result]:
-        handler = self._handlers.get(exchange.method)
+    def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Awaitable[Result]:
+        exchange.home = home or self._home
+        handler = self._handlers.get(exchange.method) or self._methods.get(exchange.method)
         if handler is None:
             raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
         return handler(exchange)
+
+    async def _dispatch_alive(self, exchange: Exchange) -> Result:
+        home = Home(self)
+        return await self.lives.around(lambda exchange: self._dispatch(exchange, home), exchange, home)
+
+    # --- what stands around and beside it ---------------------------------------------------------
+
+    def use(self, filter: Filter) -> None:
+        """Put a filter around everything this server answers or hears; the last one added is the outermost."""
+        self._handler = filter(self._handler if self._filtered else lambda exchange: self._base(exchange))
+        self._filtered = True
+        self._answers.lends_pages = False  # a filter may change results
+
+    def mount(self, prefix: str, other: Server) -> None:
+        """Offer all that another server offers, now and later: its tools and prompts as `prefix_name`.
+
+        Resources, templates and methods keep their names. What is taken already is refused, here and whenever
+        something is added to either. Requests go through the whole of the other server: its filters, its lifespans.
+        """
+        self._offers.mount(Mount(prefix, other, other._offers, self._offers))
+        self.lives.mount(other.lives)
+
+    def visible(self, function: V) -> V:
+        """Decide who sees what: `function(principal, item)` is True where the item is there for the principal.
+
+        What is hidden is answered like what is absent: it is not listed, called, read, completed or told of.
+        """
+        check_visible(function)
+        self._offers.show_by(function)
+        return function
+
+    def visibility_changed(self) -> None:
+        """Tell everybody who listens that `visible` would answer differently now. From any thread."""
+        self._offers.visibility_changed()
+
+    def app_lifespan(self, function: F) -> F:
+        """What lives as long as this server is served: an `async def` that yields once, what `ctx.app` gives."""
+        return self._lives("app", function)
+
+    def connection_lifespan(self, function: F) -> F:
+        """What lives as long as one connection over stdio or in memory; over HTTP, as one request: `ctx.connection`."""
+        return self._lives("connection", function)
+
+    def request_lifespan(self, function: F) -> F:
+        """What lives around one handler: `ctx.request`. It sees what the handler raised, and a tool's failure."""
+        return self._lives("request", function)
+
+    def _lives(self, name: str, function: F) -> F:
+        self.lives.declare(name, function)
+        self._base = self._dispatch_alive
+        if not self._filtered:
+            self._handler = self._base
+        return function
 
     # --- what authors register --------------------------------------------------------------------
 
@@ -160,53 +219,63 @@ class Server:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] | None = None,
         input_schema: Mapping[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         meta: Mapping[str, Any] | None = None,
-        park: bool = False,
+        asks: Asks = "replay",
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it.
 
         The schema of its arguments comes from its type hints. With `input_schema` that JSON Schema is listed as it is,
-        and the function takes the arguments in one `dict` (or as `**arguments`), unchecked but for being an object.
+        arguments are checked against it, and the function takes them in one `dict` (or as `**arguments`).
 
-        A tool that asks runs again with the answers; with `park` it waits in memory instead, for work too costly to
-        repeat. With `single_use` every state that travels between its rounds counts once.
+        What it returns is declared by its annotation, or by `output_schema` (a JSON Schema, a type, or False for none).
+
+        A tool that asks runs again with the answers; with `asks="park"` it waits in memory instead, for work too costly
+        to repeat. With `single_use` every state that travels between its rounds counts once.
+
+        After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
+        run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
         """
 
         def register(function: F) -> F:
-            check_author_keys(facts.get("meta"))
-            tool = RegisteredTool(function, threads=self._threads, **facts)
-            self._add(self._tools, "tools", tool.name, tool)
+            self.add_tool(function, **facts)
             return function
 
         return register if function is None else register(function)
 
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Callable[[F], F]:
+    def add_tool(self, function: Callable[..., Any], **facts: Any) -> None:
+        """The same as a plain call, with the facts that `tool` takes. From any thread, also while calls run."""
+        check_author_keys(facts.get("meta"))
+        tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
+        self._offers.add("tools", tool.name, tool)
+
+    def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
 
         With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
-        check_author_keys(meta)
-        facts = {"name": name, "title": title, "description": description, "mime_type": mime_type, "meta": meta}
+        check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
-            resource = self._resources.make(uri, function, **facts)
-            self._add(self._resources.catalogue_of(uri), "resources", uri, resource)
+            self.add_resource(uri, function, **facts)
             return function
 
         return register
+
+    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
+        """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
+        check_author_keys(facts.get("meta"))
+        resource = self._offers.resources.make(uri, function, **facts)
+        self._offers.add("resources", uri, resource)
+        self._offers.completions.take(resource.complete, template=uri)
 
     @overload
     def prompt(self, function: F) -> F: ...
@@ -217,18 +286,27 @@ class Server:
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        icons: Sequence[Icon] | None = None,
         meta: Mapping[str, Any] | None = None,
+        complete: Mapping[str, Any] | None = None,
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:
-        """Offer a function of strings as a prompt."""
+        """Offer a function of strings as a prompt. `complete` says who suggests values for which argument."""
 
         def register(function: F) -> F:
-            check_author_keys(facts.get("meta"))
-            prompt = RegisteredPrompt(function, threads=self._threads, **facts)
-            self._add(self._prompts, "prompts", prompt.noun.name, prompt)
+            self.add_prompt(function, **facts)
             return function
 
         return register if function is None else register(function)
+
+    def add_prompt(
+        self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
+    ) -> None:
+        """The same as a plain call, with the facts that `prompt` takes. From any thread."""
+        check_author_keys(facts.get("meta"))
+        prompt = RegisteredPrompt(function, threads=self._threads, **facts)
+        self._offers.add("prompts", prompt.noun.name, prompt)
+        self._offers.completions.take(complete or {}, prompt=prompt.noun.name)
 
     def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt, or for a variable of a resource template.
@@ -236,142 +314,57 @@ class Server:
         The function takes what was typed so far and, if it likes, a mapping of the arguments that are known already;
         it returns a list of strings, the best first. The first hundred go out.
         """
-        return self._completions.register(prompt, template, argument)
-
-    def _names_of(self, prompt: str | None, template: str | None) -> tuple[str, ...] | None:
-        found = self._prompts.get(prompt) if prompt is not None else self._resources.templates.get(template or "")
-        return found.names if found is not None else None
+        return self._offers.completions.register(prompt, template, argument)
 
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
-        if name in OFFICIAL_METHODS or name.startswith("notifications/"):
-            raise LocalError(f"{name!r} belongs to MCP: choose a name of your own, like 'example/report'")
-        return self._own(name)
+        check_method(name)
+        return self._own("methods", name)
 
     def notification(self, name: str) -> Callable[[F], F]:
         """Hear a notification of your own, or `notifications/roots/list_changed`."""
-        if not name.startswith("notifications/"):
-            raise LocalError(f"{name!r}: names of notifications start with 'notifications/'")
-        return self._own(name)
+        check_notification(name)
+        return self._own("notifications", name)
 
-    def _own(self, name: str) -> Callable[[F], F]:
+    def _own(self, kind: str, name: str) -> Callable[[F], F]:
         def register(function: F) -> F:
-            signature = read_signature(function, Context)
-            self._speaks = self._speaks or signature.context is not None
-            call = caller_of(function, signature, self._threads)
-
-            async def handle(exchange: Exchange) -> Result:
-                try:
-                    arguments = msgspec.structs.asdict(signature.decoder.decode(exchange.raw or Raw(b"{}")))
-                except msgspec.ValidationError as error:
-                    raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
-                return dict(await call(arguments, exchange) or {})
-
-            self._handlers[name] = handle
+            self._offers.add(kind, name, OwnMethod(function, self._threads))
             return function
 
         return register
 
-    def _add(self, catalogue: Catalogue[Any], kind: str, name: str, item: Any) -> None:
-        if name in catalogue:
-            raise LocalError(f"there is a {kind[:-1]} {name!r} already")
-        self._speaks = self._speaks or item.takes_context
-        catalogue.add(name, item, item.noun)
-        self._changes.list_changed(kind)
-
     def remove_tool(self, name: str) -> None:
-        self._remove(self._tools, "tools", name)
+        """Take back a tool; calls that run already end as they would. From any thread, as the others."""
+        self._offers.remove("tools", name)
 
     def remove_resource(self, uri: str) -> None:
         """Take back a resource, or a template by its text."""
-        self._remove(self._resources.catalogue_of(uri), "resources", uri)
+        self._offers.remove("resources", uri)
 
     def remove_prompt(self, name: str) -> None:
-        self._remove(self._prompts, "prompts", name)
-
-    def _remove(self, catalogue: Catalogue[Any], kind: str, name: str) -> None:
-        if not catalogue.remove(name):
-            raise LocalError(f"there is no {kind[:-1]} {name!r}")
-        self._changes.list_changed(kind)
+        self._offers.remove("prompts", name)
 
     def resource_changed(self, uri: str) -> None:
         """Tell everybody who subscribed to `uri` that reading it again is worth while. From any thread."""
-        self._changes.resource_updated(uri)
-
-    # --- the answers ------------------------------------------------------------------------------
+        self._offers.resource_changed(uri)
 
     def capabilities(self) -> ServerCapabilities:
         """What this server can do, derived from what is registered."""
-        return declared(
-            {"experimental": self._experimental, "extensions": self._extensions},
-            tools=self._tools.offered,
-            resources=self._resources.offered,
-            prompts=self._prompts.offered,
-            completions=self._completions.offered,
-            logging=self._speaks,
-        )
-
-    async def _discover(self, exchange: Exchange) -> Result:
-        found: Result = {
-            "supportedVersions": names_of(self.rows),
-            "capabilities": self.capabilities(),
-            **self._hints,
-            **({"_meta": dict(self._identity)} if self._identity else {}),
-        }
-        return found | ({"instructions": self.instructions} if self.instructions else {})
-
-    def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
-        if not offered:
-            raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
-        page = catalogue.page(exchange.params.cursor, self._hints)
-        return page if not self._filtered else dict(page)
-
-    async def _list_tools(self, exchange: Exchange) -> Result:
-        return self._list(self._tools, self._tools.offered, exchange)
-
-    async def _list_resources(self, exchange: Exchange) -> Result:
-        return self._list(self._resources.fixed, self._resources.offered, exchange)
-
-    async def _list_templates(self, exchange: Exchange) -> Result:
-        return self._list(self._resources.templates, self._resources.offered, exchange)
-
-    async def _list_prompts(self, exchange: Exchange) -> Result:
-        return self._list(self._prompts, self._prompts.offered, exchange)
-
-    def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
-        tool = self._tools.get(exchange.params.name)
-        if tool is None:
-            if not self._tools.offered:
-                raise MethodNotFound("This server does not offer tools")
-            raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
-        return tool.call(exchange)
-
-    async def _get_prompt(self, exchange: Exchange) -> Result:
-        prompt = self._prompts.get(exchange.params.name)
-        if prompt is None:
-            if not self._prompts.offered:
-                raise MethodNotFound("This server does not offer prompts")
-            raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
-        return await prompt.get(exchange)
-
-    async def _listen(self, exchange: Exchange) -> Result:
-        watched: set[str] = exchange.params.notifications.resource_subscriptions
-        if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
-            told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
-            raise InvalidParams(told)
-        return await self._changes.listen(exchange, self.capabilities())
+        return self._answers.capabilities()
 
     # --- running ----------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
         """End all streams of change notices, and the runs that wait for answers: the process is about to go."""
-        self._changes.close()
+        self._offers.changes.close()
         self.asker.parking.close()
 
-    def param_headers(self, tool: str) -> tuple[ParamHeader, ...]:
+    def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        found = self._tools.get(tool)
-        return found.param_headers if found is not None else ()
+        found = self._offers.tools.get(tool)
+        if found is None or (principal is not None and self._offers.limited and self._offers.hides(found, principal)):
+            return ()
+        return found.param_headers
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one."""

@@ -1,32 +1,36 @@
-"""Tools: a function, its schema, and what its return value becomes."""
+"""Tools: a function, its schemas, and one call of it."""
 
 from __future__ import annotations
 
-import dataclasses
-import logging
-import secrets
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw
-from msgspec.structs import asdict
+from msgspec import UNSET, Raw, UnsetType
 
 from ..revisions.param_headers import ParamHeader, read_param_headers
-from ..wire.errors import InvalidParams, LocalError, Refused, ToolError
-from ..wire.exchange import Exchange, Result
-from ..wire.frames import encode
-from ..wire.types.content import CONTENT_TYPES
+from ..wire.errors import InvalidParams, LocalError
+from ..wire.exchange import BadArguments, Exchange, Result
+from ..wire.types.common import Icon
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
-from .calling import caller_of
+from .bounds import Concurrency
+from .calling import ThreadPolicy, caller_of
 from .context import Context
-from .given_schema import Arguments, read_given
-from .schema import Signature, read_signature
+from .failures import failure_text
+from .given_schema import read_given
+from .guards import Guards
+from .icons import checked_icons
+from .mending import Arguments, Unmendable, fitting
+from .outputs import OutputSchema, read_output
+from .results import failed, finisher
+from .schema import Signature, docs_of, plain_name, read_signature
+from .streams import is_stream, streamed
 from .threads import Threads
 
-__all__ = ["RegisteredTool", "result_of_value"]
+__all__ = ["Asks", "RegisteredTool"]
 
-log = logging.getLogger("interlock.server")
+Asks = Literal["replay", "park"]
+"""How a stateless client is asked: the function runs again with the answers, or its run waits in memory."""
 _NO_ARGUMENTS = Raw(b"{}")
 
 
@@ -38,90 +42,88 @@ class RegisteredTool:
         function: Callable[..., Any],
         *,
         threads: Threads,
+        guards: Guards | None = None,
         name: str | None = None,
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | None = None,
+        icons: Sequence[Icon] | None = None,
         input_schema: Mapping[str, Any] | None = None,
+        output_schema: OutputSchema | None = None,
         meta: Mapping[str, Any] | None = None,
-        park: bool = False,
+        asks: Asks = "replay",
         single_use: bool = False,
+        timeout: float | None = None,
+        concurrency: Concurrency | int | None = None,
+        thread: ThreadPolicy | None = None,
     ) -> None:
-        self.park, self.single_use = park, single_use
         signature, self._arguments = _signature(function, input_schema)
-        self.name = name or cast(str, getattr(function, "__name__", ""))
+        self.name = name or plain_name(function)
         self.takes_context = signature.context is not None
+        self.park, self.single_use = _parks(self.name, asks), single_use
+        streams = is_stream(function)
+        output = read_output(function, output_schema, streams=streams)
+        self.embeds = output.embeds
         self.noun = Tool(
             name=self.name,
             title=title or UNSET,
-            description=description or _first_paragraph(function) or UNSET,
+            description=description or docs_of(function).text or UNSET,
             input_schema=signature.schema,
-            annotations=annotations or UNSET,
+            output_schema=output.schema if output.schema is not None else UNSET,
+            annotations=_checked_annotations(self.name, annotations),
+            icons=checked_icons(icons, self.name),
             meta=dict(meta) if meta else UNSET,
         )
         self.param_headers = _param_headers(self.name, signature.schema)
-        self._call = caller_of(function, signature, threads)
+        self._finish = finisher(self.name, output.schema, output.check)
         _check_name(self.name)
+        run = streamed(function, signature, on_loop=thread == "loop") if streams else (function, signature)
+        call = caller_of(*run, threads, thread)
+        self._call = (guards or Guards()).tool(call, function, self.name, timeout=timeout, concurrency=concurrency)
 
     async def call(self, exchange: Exchange) -> Result:
         params: CallToolParams = exchange.params
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
         try:
             arguments = self._arguments(raw)
-        except msgspec.ValidationError as error:
-            return self._refuse_arguments(raw, error)
+        except Unmendable as error:
+            return self._refuse_arguments(error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidParams("Invalid params: arguments cannot be read") from None
+            wrong = "cannot be read" if bytes(raw).lstrip()[:1] == b"{" else "must be an object"
+            raise InvalidParams(f"Invalid params: arguments {wrong}") from None
         try:
-            return result_of_value(await self._call(arguments, exchange))
-        except ToolError as error:
-            return _failed(str(error))
-        except Refused:
-            raise
-        except (Exception, SystemExit, KeyboardInterrupt):
-            return self._broken()
+            return self._finish(await self._call(arguments, exchange))
+        except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            return failed(failure_text(error, "tool", self.name))
 
-    def _refuse_arguments(self, raw: Raw, error: msgspec.ValidationError) -> Result:
+    def _refuse_arguments(self, error: Unmendable) -> Result:
         """Wrong values are for the model to mend (isError); arguments that are no object are a broken request."""
-        if bytes(raw).lstrip()[:1] != b"{":
-            raise InvalidParams("Invalid params: arguments must be an object") from None
-        return _failed(f"Invalid arguments for {self.name}: {str(error).replace('`', chr(39))}")
-
-    def _broken(self) -> Result:
-        reference = secrets.token_hex(4)
-        log.exception("! tool %s failed (reference %s)", self.name, reference)
-        return _failed(f"The tool {self.name} failed unexpectedly (reference {reference})")
+        told = "\n".join([f"Invalid arguments for {self.name}:", *(f"- {line}" for line in error.lines)])
+        return BadArguments(failed(told))
 
 
 def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | None) -> tuple[Signature, Arguments]:
     """What the function takes: by its type hints, or by the schema its author wrote."""
     if input_schema is not None:
         return read_given(function, Context, input_schema)
-    signature = read_signature(function, Context)
-    decode = signature.decoder.decode
-    return signature, lambda raw: asdict(decode(raw))
+    signature = read_signature(function, Context, closed=True)
+    return signature, fitting(signature)
 
 
-def result_of_value(value: Any) -> Result:
-    """What a tool returned, as the members of a CallToolResult."""
-    if isinstance(value, str):
-        return {"content": [{"type": "text", "text": value}]}
-    if value is None:
-        return {"content": []}
-    if isinstance(value, CONTENT_TYPES):
-        return {"content": [value]}
-    items = cast("list[Any]", value) if isinstance(value, list | tuple) else []
-    if items and all(isinstance(item, (str, *CONTENT_TYPES)) for item in items):
-        return {"content": [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]}
-    encoded = encode(value)
-    result: Result = {"content": [{"type": "text", "text": encoded.decode()}]}
-    if isinstance(value, Mapping | msgspec.Struct) or dataclasses.is_dataclass(cast(Any, value)):
-        result["structuredContent"] = Raw(encoded)  # the text is its twin for clients that know only text
-    return result
+def _parks(name: str, asks: str) -> bool:
+    if asks not in ("replay", "park"):
+        raise LocalError(f"{name}: asks={asks!r:.40}: 'replay' or 'park'")
+    return asks == "park"
 
 
-def _failed(text: str) -> Result:
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+def _checked_annotations(name: str, annotations: ToolAnnotations | None) -> ToolAnnotations | UnsetType:
+    """Hints are booleans (schema.ts#ToolAnnotations); nouns are not checked when they are made."""
+    if not annotations:
+        return UNSET
+    try:
+        return msgspec.convert(msgspec.to_builtins(annotations), ToolAnnotations)
+    except msgspec.ValidationError as error:
+        raise LocalError(f"{name}: annotations: {error}") from None
 
 
 def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]:
@@ -130,11 +132,6 @@ def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]
         return read_param_headers(schema)
     except LocalError as error:
         raise LocalError(f"{name}: {error}") from None
-
-
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    lines = (getattr(function, "__doc__", None) or "").strip().split("\n\n")[0].splitlines()
-    return " ".join(line.strip() for line in lines)
 
 
 def _check_name(name: str) -> None:

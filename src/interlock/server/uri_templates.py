@@ -1,195 +1,266 @@
-"""URI templates read backwards: from a URI to the values that make the template that URI (RFC 6570).
+"""URI templates in both directions: from values to a URI (RFC 6570), and from a URI back to its values.
 
-Three kinds of expression are enough for what servers offer, and each can be read back without guessing:
+What can be read back without guessing is accepted, the rest is refused when the template is registered:
 
-    {name}      one segment of a path: no `/`, neither raw nor encoded
-    {+name}     the rest of a path, with its slashes; one in a template at most
-    {?a,b}      a query at the end, its parameters in any order, each optional
+    {name} {a,b} {list*}    segments of a path: no `/` in any of them, neither raw nor encoded
+    {+name}                 the rest of a path, with its slashes
+    {/a,b} {/path*}         whole segments, each behind its slash; `path` is a list of them
+    {.a,b} {.list*}         labels, each behind its dot
+    {;a,b} {?a,b} {&a,b}    named values in any order, each may be absent; `list*` may come several times
+    {#name}                 the fragment
 
-Matching never goes back: literals are looked for once, from the left up to `{+name}` and from the right down to it, so
-its cost grows with the length of the URI and nothing else. A value that would climb out of a folder (`..`, an encoded
-slash, a backslash, an empty segment) or that hides control characters makes no match: the author's `root / path` is
-safe without a thought.
+Matching never goes back: literals are looked for once, from the left up to the one expression that takes slashes and
+from the right down to it, so the cost grows with the length of the URI and nothing else. Of two neighbours the first
+takes as little as it can. Values that lead somewhere else make no match: see uri_values.py.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote_to_bytes
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote
 
 import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.limits import LONGEST_URI
+from ..wire.uris import has_uri_characters, is_uri
+from .uri_shapes import Shape, Slot
+from .uri_values import free_text, pairs
 
-__all__ = ["UriTemplate", "is_uri"]
+__all__ = ["UriTemplate", "Values"]
 
-_TRIPLE = r"%[0-9A-Fa-f]{2}"
-_WELL_FORMED = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*:(?:[!#$&-;=?@\[\]_a-zA-Z~]|{_TRIPLE})*")  # RFC 3986
-_SEGMENT = re.compile(rf"(?:[A-Za-z0-9._~!$'()*+,;=:@-]|{_TRIPLE})+")  # no `&`: it ends a value in a query
-_QUERY_VALUE = re.compile(rf"(?:[A-Za-z0-9._~!$'()*+,;=:@/?-]|{_TRIPLE})*")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+Values = dict[str, str | list[str]]
+
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = ":/?#[]@!$&'()*+,;="
+_OPERATORS = "+#./;?&"
+_RANK = {"": 0, "+": 0, ".": 0, "/": 0, ";": 1, "?": 2, "&": 2, "#": 3}  # the order in which a URI has them
 
 
 class _Variable(msgspec.Struct, frozen=True):
     name: str
-    with_slashes: bool
+    many: bool
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    text: str
+    operator: str
+    variables: tuple[_Variable, ...]
+
+    @property
+    def named(self) -> bool:
+        return self.operator in (";", "?", "&")
+
+
+class _Tail(msgspec.Struct, frozen=True):
+    """Parameters, a query or a fragment: what a URI may have behind its path, and may lack."""
+
+    operator: str
+    names: frozenset[str]
+    many: frozenset[str]
+    skipped: int
+    """How many `&` the template itself has before `{&…}`; no value has one."""
+
+    def cut(self, uri: str) -> tuple[str, str, str]:
+        """What is before it, its mark (empty: it is absent), and what is in it."""
+        if self.operator != "&":
+            return uri.partition(self.operator)
+        pieces = uri.split("&", self.skipped + 1)
+        return "&".join(pieces[: self.skipped + 1]), "&" * (len(pieces) > self.skipped + 1), pieces[-1]
+
+    def read(self, raw: str) -> Values | None:
+        if self.operator != "#":
+            return pairs(raw, ";" if self.operator == ";" else "&", self.names, self.many)
+        value = free_text(raw)
+        return dict.fromkeys(self.names, value) if value is not None else None
 
 
 class UriTemplate:
-    """One template, read once. `names` stand in its path, `query` holds the names of its query."""
+    """One template, read once. `names` are all its variables, `many` those that are lists, `named` those of a query,
+    of parameters or of a fragment, which a URI may leave out."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, unchecked: Collection[str] = ()) -> None:
         self.text = text
-        self._literals: list[str] = []
-        self._variables: list[_Variable] = []
-        self.query: tuple[str, ...] = ()
-        self._read(text)
-        self.names = tuple(variable.name for variable in self._variables)
-        self._check()
-        wide = [number for number, variable in enumerate(self._variables) if variable.with_slashes]
-        self._wide = wide[0] if wide else len(self._variables) - 1
+        self._unchecked = frozenset(unchecked)
+        self._parts: list[tuple[str, _Expression | None]] = []
+        self._read()
+        expressions = [expression for _, expression in self._parts if expression is not None]
+        variables = [variable for expression in expressions for variable in expression.variables]
+        self.names = tuple(variable.name for variable in variables)
+        self.many = frozenset(variable.name for variable in variables if variable.many)
+        self._tails = {_RANK[each.operator]: each for each in expressions if _RANK[each.operator]}
+        self.named = tuple(each.name for tail in self._tails.values() for each in tail.variables)
+        self._check(expressions)
+        self._beginning = self.text.partition("{")[0]
+        self._ends = [self._tail(self._tails[rank]) for rank in (3, 2, 1) if rank in self._tails]  # the last one first
+        self._shapes = self._all_shapes()
+        self.wide = frozenset(slot.name for slot in self._shapes[0].slots if slot.wide)
+        """The variables that hold slashes."""
 
     # --- reading the template -------------------------------------------------------------------
 
-    def _read(self, text: str) -> None:
+    def _read(self) -> None:
         at = 0
-        for found in _EXPRESSION.finditer(text):
-            self._take(text[at : found.start()], found[1])
+        for found in _EXPRESSION.finditer(self.text):
+            self._parts.append((self.text[at : found.start()], self._expression(found[0], found[1])))
             at = found.end()
-            if self.query and at != len(text):
-                raise LocalError(f"{text!r}: {found[0]} must be the last of a template")
-        if not self.query:
-            self._literals.append(text[at:])
+        self._parts.append((self.text[at:], None))
 
-    def _take(self, literal: str, expression: str) -> None:
-        self._literals.append(literal)
-        if expression.startswith("?"):
-            self.query = tuple(self._name(name) for name in expression[1:].split(","))
-        else:
-            wide = expression.startswith("+")
-            self._variables.append(_Variable(self._name(expression[wide:]), wide))
+    def _expression(self, text: str, inner: str) -> _Expression:
+        operator = inner[0] if inner and inner[0] in _OPERATORS else ""
+        variables = tuple(self._variable(text, each) for each in inner[len(operator) :].split(","))
+        if operator in ("+", "#") and (len(variables) > 1 or any(each.many for each in variables)):
+            raise self._refusal(f"{text} cannot be read back, as its values may hold commas: use {{{operator}name}}")
+        if operator in ("", ".") and any(variable.many for variable in variables[:-1]):
+            raise self._refusal(f"{text} cannot be read back: only its last variable can take several values")
+        return _Expression(text, operator, variables)
 
-    def _name(self, name: str) -> str:
+    def _variable(self, text: str, written: str) -> _Variable:
+        name, many = written.removesuffix("*"), written.endswith("*")
+        if ":" in name:
+            raise self._refusal(f"{text} cannot be read back: it keeps the beginning of a value only")
         if not _NAME.fullmatch(name):
-            raise LocalError(f"{self.text!r}: {name!r} cannot be read back: use {{name}}, {{+name}} or {{?a,b}}")
-        return name
+            raise self._refusal(f"{text}: {name!r} is no name of a parameter")
+        return _Variable(name, many)
 
-    def _check(self) -> None:
-        everything = (*self.names, *self.query)
-        if not everything:
-            raise LocalError(f"{self.text!r} has no variable")
-        if len(set(everything)) != len(everything):
-            raise LocalError(f"{self.text!r} names a variable twice")
-        if not is_uri(self._literals[0]) or not all(is_uri("x:" + literal) for literal in self._literals[1:]):
-            raise LocalError(f"{self.text!r} is no URI template: write scheme:rest, reserved characters %-encoded")
-        if "" in self._literals[1 : len(self._variables)]:
-            raise LocalError(f"{self.text!r}: two variables side by side cannot be told apart")
-        if sum(variable.with_slashes for variable in self._variables) > 1:
-            raise LocalError(f"{self.text!r}: only one {{+name}} can be told apart from the rest")
-        if self.query and any("?" in literal for literal in self._literals):
-            raise LocalError(f"{self.text!r}: a '?' before {{?{','.join(self.query)}}}")
+    def _refusal(self, what: str) -> LocalError:
+        return LocalError(f"{self.text!r}: {what}")
+
+    # --- what can be read back ------------------------------------------------------------------
+
+    def _check(self, expressions: list[_Expression]) -> None:
+        if not expressions:
+            raise self._refusal("there is no variable in it")
+        if len(set(self.names)) != len(self.names):
+            raise self._refusal("it names a variable twice")
+        if odd := self._unchecked - set(self.names):
+            raise self._refusal(f"it has no variable {', '.join(sorted(odd))} to leave unchecked")
+        self._check_order()
+        self._check_literals()
+        self._check_query()
+
+    def _check_order(self) -> None:
+        before = -1
+        for literal, expression in self._parts:
+            rank = _RANK[expression.operator] if expression is not None else 4
+            if before > 0 and (literal or rank <= before):
+                raise self._refusal("parameters, a query and a fragment stand at the end, in this order, one of each")
+            before = rank
+
+    def _check_literals(self) -> None:
+        literals = self._literals()
+        scheme, colon, _ = literals[0].partition(":")
+        written = all(has_uri_characters("x:" + literal) for literal in literals)
+        if not colon or not scheme or not written or not is_uri(self.expand(dict.fromkeys(self.names, "1"))):
+            raise self._refusal("this is no URI: write scheme:rest, with reserved characters %-encoded (RFC 3986)")
+        whole = "".join(literals)
+        for rank, mark in ((1, ";"), (2, "?"), (3, "#")):
+            tail = self._tails.get(rank)
+            if tail is not None and tail.operator == mark and mark in whole:
+                raise self._refusal(f"there is a {mark!r} before {tail.text} already")
+
+    def _check_query(self) -> None:
+        tail = self._tails.get(2)
+        if tail is not None and tail.operator == "&" and "?" not in "".join(self._literals()):
+            raise self._refusal(f"{tail.text} goes on with a query that nothing began: use {{?…}}")
+
+    def _literals(self) -> list[str]:
+        return [literal for literal, _ in self._parts]
+
+    # --- its shapes -----------------------------------------------------------------------------
+
+    def _all_shapes(self) -> list[Shape]:
+        """The path with all its variables, then without those that may be absent: the last ones of `{/a,b}`, `{.a}`."""
+        steps, end, optional = self._steps()
+        shapes = [Shape(self.text, steps, end)]
+        for _ in range(optional):
+            (literal, _), steps = steps[-1], steps[:-1]
+            shapes.append(Shape(self.text, steps, literal[:-1]))  # without the slash or dot that began it
+        return shapes
+
+    def _steps(self) -> tuple[list[tuple[str, Slot]], str, int]:
+        """The path as literals and slots in turn, what stands behind the last, how many at the end may be absent."""
+        steps: list[tuple[str, Slot]] = []
+        waiting, optional = "", 0
+        for literal, expression in self._parts:
+            waiting += literal
+            if literal:
+                optional = 0
+            if expression is None or _RANK[expression.operator]:
+                continue
+            for number, variable in enumerate(expression.variables):
+                mark = expression.operator if expression.operator in ("/", ".") else "," if number else ""
+                steps.append((waiting + mark, self._slot(expression, variable)))
+                waiting = ""
+            optional = len(expression.variables) if expression.operator in ("/", ".") else 0
+        return steps, waiting, optional
+
+    def _slot(self, expression: _Expression, variable: _Variable) -> Slot:
+        operator, several = expression.operator, len(expression.variables) > 1
+        mark = operator if operator in ("/", ".") else ","
+        banned = mark if several and mark != "/" else ""
+        return Slot(
+            name=variable.name,
+            wide=operator == "+" or (operator == "/" and variable.many),
+            many=mark if variable.many else "",
+            banned=banned + (";" if 1 in self._tails else ""),
+            unchecked=variable.name in self._unchecked,
+        )
+
+    def _tail(self, tail: _Expression) -> _Tail:
+        names = frozenset(variable.name for variable in tail.variables)
+        return _Tail(tail.operator, names, names & self.many, "".join(self._literals()).count("&"))
 
     # --- reading a URI --------------------------------------------------------------------------
 
-    def match(self, uri: str) -> dict[str, str] | None:
+    def match(self, uri: str) -> Values | None:
         """The values that make this template `uri`, decoded; None when there are none that are safe."""
-        if len(uri) > LONGEST_URI or not is_uri(uri):
+        if not uri.startswith(self._beginning) or len(uri) > LONGEST_URI:
             return None
-        path, mark, query = uri.partition("?") if self.query else (uri, "", "")
-        raw = self._split(path)
-        if raw is None:
-            return None
-        values: dict[str, str] = {}
-        for variable, text in zip(self._variables, raw, strict=True):
-            value = _path(text) if variable.with_slashes else _segment(text)
-            if value is None:
-                return None
-            values[variable.name] = value
-        more = _pairs(query, self.query) if mark else {}
-        return None if more is None else values | more
-
-    def _split(self, path: str) -> list[str] | None:
-        """The raw text of every variable: literals are found from both ends, `{+name}` is what stays between."""
-        first, last = self._literals[0], self._literals[-1]
-        if not self._variables:
-            return [] if path == first else None
-        start, end = len(first), len(path) - len(last)
-        if not path.startswith(first) or not path.endswith(last) or start >= end:
-            return None
-        before: list[str] = []
-        for literal in self._literals[1 : self._wide + 1]:
-            at = _find(path, literal, start + 1, end)
-            if at < 0:
-                return None
-            before.append(path[start:at])
-            start = at + len(literal)
-        after: list[str] = []
-        for literal in reversed(self._literals[self._wide + 1 : -1]):
-            at = _find_last(path, literal, start, end - 1)
-            if at < 0:
-                return None
-            after.append(path[at + len(literal) : end])
-            end = at
-        return [*before, path[start:end], *reversed(after)] if start < end else None
-
-
-def is_uri(text: str) -> bool:
-    """A scheme, then the characters of a URI only, every percent sign with its two digits."""
-    return _WELL_FORMED.fullmatch(text) is not None
-
-
-def _inside_triple(text: str, at: int) -> bool:
-    """Would a literal here begin in the middle of %XX?"""
-    return "%" in text[max(at - 2, 0) : at]
-
-
-def _find(text: str, literal: str, start: int, end: int) -> int:
-    at = text.find(literal, start, end)
-    while at >= 0 and _inside_triple(text, at):
-        at = text.find(literal, at + 1, end)
-    return at
-
-
-def _find_last(text: str, literal: str, start: int, end: int) -> int:
-    at = text.rfind(literal, start, end)
-    while at >= 0 and _inside_triple(text, at):
-        at = text.rfind(literal, start, at + len(literal) - 1)
-    return at
-
-
-def _segment(raw: str) -> str | None:
-    """One segment, decoded, if it names nothing but a thing of its own folder."""
-    if not _SEGMENT.fullmatch(raw):
+        found: Values = {}
+        path = uri
+        for tail in self._ends:
+            path, mark, raw = tail.cut(path)
+            if mark:
+                values = tail.read(raw)
+                if values is None:
+                    return None
+                found |= values
+        for shape in self._shapes:
+            if (values := shape.match(path)) is not None:
+                return values | found if found else values
         return None
-    value = _decoded(raw)
-    if value is None or value in (".", "..") or "/" in value or "\\" in value or _CONTROL.search(value):
-        return None
-    return value
+
+    # --- writing one ----------------------------------------------------------------------------
+
+    def expand(self, values: Mapping[str, Any]) -> str:
+        """The URI of these values, by the rules of RFC 6570; what is absent or None is left out."""
+        return "".join(
+            literal + (_expanded(expression, values) if expression is not None else "")
+            for literal, expression in self._parts
+        )
 
 
-def _path(raw: str) -> str | None:
-    """Segments with slashes between them: relative, and each of them safe."""
-    segments = [_segment(part) for part in raw.split("/")]
-    return "/".join(part for part in segments if part is not None) if None not in segments else None
+def _expanded(expression: _Expression, values: Mapping[str, Any]) -> str:
+    operator = expression.operator
+    pieces = [piece for variable in expression.variables for piece in _pieces(expression, variable, values)]
+    mark = {"?": "&", "+": ",", "#": ",", "": ","}.get(operator, operator)
+    return (operator if operator != "+" and pieces else "") + mark.join(pieces)
 
 
-def _pairs(query: str, names: tuple[str, ...]) -> dict[str, str] | None:
-    """`a=1&b=2`: names of the template only, each once. The values are free text and may hold slashes."""
-    found: dict[str, str] = {}
-    for pair in query.split("&", len(names)):  # one more than there are names is one too many
-        name, mark, raw = pair.partition("=")
-        value = _decoded(raw) if mark and _QUERY_VALUE.fullmatch(raw) else None
-        if value is None or name not in names or name in found or "\0" in value:
-            return None
-        found[name] = value
-    return found
-
-
-def _decoded(raw: str) -> str | None:
-    try:
-        return unquote_to_bytes(raw).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+def _pieces(expression: _Expression, variable: _Variable, values: Mapping[str, Any]) -> list[str]:
+    value = values.get(variable.name)
+    if value is None:
+        return []
+    safe = _RESERVED if expression.operator in ("+", "#") else ""
+    held = cast("Sequence[Any]", value if isinstance(value, list | tuple) else (value,))
+    written = [quote(str(each), safe=safe) for each in held]
+    if not variable.many:
+        written = [",".join(written)] if written else []
+    if not expression.named:
+        return written
+    bare = expression.operator == ";"  # an empty value has no `=` there (RFC 6570 §3.2.7)
+    return [variable.name if bare and not each else f"{variable.name}={each}" for each in written]

@@ -122,6 +122,13 @@ class HttpCall(msgspec.Struct, eq=False):
     _timer: asyncio.TimerHandle | None = None
     id: Id | None = None
     end: End | None = None
+    client: tuple[str, int] | None = None
+    """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
+
+    @property
+    def address(self) -> str:
+        """What tells one nameless caller from another; all those of whom nothing is known are one."""
+        return self.client[0] if self.client else ""
 
     @property
     def events(self) -> bool:

@@ -26,6 +26,8 @@ from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .living import lives_of
+from .main_loop import Watcher
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
 
@@ -83,19 +85,31 @@ class HttpApp:
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
-        self._side = HttpSide(handler, rows or getattr(handler, "rows", None) or pick(None), asker=asker_of(handler))
+        self._side = HttpSide(
+            handler,
+            rows or getattr(handler, "rows", None) or pick(None),
+            asker=asker_of(handler),
+            filter=getattr(handler, "http_filter", None),
+        )
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False
         self._idle: asyncio.Event | None = None
+        self._lives = lives_of(handler)
+        self._held = False
+        self.failure: LocalError | None = None
+        """Why it could not start, if it could not."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
             return
+        if not self._held:
+            self._hold()  # no lifespan event came
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
         call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
+        call.client = scope.get("client")
         self._beat.join(call)
         try:
             refusal = self._refusal(scope, headers)
@@ -127,16 +141,40 @@ class HttpApp:
     # --- its life ---------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Nothing is needed at the start, so an app that never hears of one serves as well."""
+        """What lives with the handler begins and ends here. An app that hears nothing of it begins by itself."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._stopping = False
-                await send({"type": "lifespan.startup.complete"})
+                if not await self._start(send):
+                    return
             elif message["type"] == "lifespan.shutdown":
                 self.stop()
+                await self._let_go()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    async def _start(self, send: Send) -> bool:
+        self._hold()
+        try:
+            await self._lives.start()
+        except LocalError as error:
+            self.failure = error
+            await self._let_go()  # what had begun beside it
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return False
+        await send({"type": "lifespan.startup.complete"})
+        return True
+
+    async def _let_go(self) -> None:
+        self._held = False
+        self._lives.leave(self)
+        await self._lives.settle()
+
+    def _hold(self) -> None:
+        """From now on the handler is served."""
+        self._held = True
+        self._lives.enter(self)
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
@@ -146,6 +184,11 @@ class HttpApp:
     def allow_host(self, host: str) -> None:
         """One more name this server goes by: the address it is bound to."""
         self._guard.allow(f"[{host}]" if ":" in host else host)
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Who looks after the loop it is served on, if its handler brings somebody."""
+        return getattr(self._handler, "stalls", None)
 
     @property
     def in_flight(self) -> int:

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
-__all__ = ["run_main"]
+__all__ = ["run_main", "Watcher"]
 
 _AFTER_CANCEL = 0.5  # seconds that tasks get once they were cancelled, before the process goes without them
 
 
+class Watcher(Protocol):
+    """Looks after a loop from beside it."""
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> AbstractContextManager[None]: ...
+
+
 def run_main(
-    main: Coroutine[Any, Any, None], new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    main: Coroutine[Any, Any, None],
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    watcher: Watcher | None = None,
 ) -> None:
     """Like `asyncio.run`, but a handler that never ends does not keep the process: it had its grace."""
     loop = new_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(main)
-        loop.run_until_complete(_leave())
+        with watcher.watch(loop) if watcher is not None else nullcontext():
+            loop.run_until_complete(main)
+            loop.run_until_complete(_leave())
     finally:
         asyncio.set_event_loop(None)
         loop.close()

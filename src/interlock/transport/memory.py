@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from ..wire.errors import ConnectionClosed, ConnectionEnded, NotOpen, PeerClosed
 from ..wire.link import Receiver
 
@@ -16,6 +18,8 @@ class MemoryChannel:
         self._receiver: Receiver | None = None
         self._early: list[bytes] = []
         self._end: ConnectionEnded | None = None
+        self.after_close: Callable[[], Awaitable[None]] | None = None
+        """What has to end with it before `close` is over: the other end is in this process too."""
 
     async def open(self, receiver: Receiver) -> None:
         self.attach(receiver)
@@ -56,6 +60,8 @@ class MemoryChannel:
         self._finish(ConnectionClosed("the connection was closed"))
         if other is not None:
             other.lose()
+        if self.after_close is not None:
+            await self.after_close()
 
     def lose(self) -> None:
         """The other end is gone."""

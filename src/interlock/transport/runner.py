@@ -35,7 +35,7 @@ def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: 
         app.allow_host(host)
     listener = bind(host, port)
     try:
-        run_main(serve_http(app, listener, drain=drain), _loop_factory())
+        run_main(serve_http(app, listener, drain=drain), _loop_factory(), app.watcher)
     finally:
         listener.close()
 
@@ -93,7 +93,10 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
                 yield
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
+            try:
+                await super().startup(sockets)
+            except SystemExit:  # what lives with the app could not begin
+                raise app.failure or LocalError("the application could not start") from None
             for listener in sockets or ():
                 sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
             sys.stderr.flush()

@@ -13,6 +13,7 @@ from ..wire.link import Channel
 from .asking import asker_of
 from .duplex import Duplex
 from .keepalive import Keepalive, Pinger
+from .living import lives_of
 
 __all__ = ["serve_channel"]
 
@@ -36,6 +37,7 @@ def serve_channel(
     spoken = rows if rows is not None else getattr(handler, "rows", None)
     strictly = strict if strict is not None else bool(getattr(handler, "strict", False))
     pingers: list[Pinger] = []
+    lives = lives_of(handler)
 
     def ready() -> None:
         if keepalive is not None:
@@ -44,6 +46,7 @@ def serve_channel(
     def ended() -> None:
         for pinger in pingers:
             pinger.close()
+        lives.leave(duplex)
         if on_end is not None:
             on_end()
 
@@ -58,4 +61,5 @@ def serve_channel(
     )
     duplex = Duplex(channel, side, limits)
     side.attach(duplex)
+    lives.enter(duplex)
     return duplex

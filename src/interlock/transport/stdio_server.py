@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .keepalive import Keepalive
 from .lines import LineChannel
+from .living import Lives, lives_of
 from .main_loop import run_main
 from .serving import serve_channel
 
@@ -50,7 +52,8 @@ def run_stdio(
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
-    run_main(serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop))
+    main = serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop)
+    run_main(main, watcher=getattr(handler, "stalls", None))
 
 
 async def serve_stdio(
@@ -61,12 +64,16 @@ async def serve_stdio(
     keepalive: Keepalive | None = None,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
-    """The same on any pair of descriptors. Returns when it is over, everything answered or given up."""
-    stop = _Stop()
+    """The same on any pair of descriptors. Returns when it is over, everything answered or given up.
+
+    What lives with the handler begins before anything is read; if it cannot, `LocalError` says why.
+    """
+    stop, lives = _Stop(), lives_of(handler)
     channel = LineChannel(*streams, limits, on_eof=lambda: stop.now(_AFTER_EOF))
     duplex = serve_channel(handler, channel, limits=limits, keepalive=keepalive, on_end=lambda: stop.now(0.0))
     stop.on_signals()
     try:
+        await _begin(stop, lives, streams)
         await duplex.open()
         grace = await stop.wait()
         if on_stop is not None:
@@ -76,6 +83,16 @@ async def serve_stdio(
     finally:
         stop.off_signals()
         await duplex.close()
+        await lives.settle()
+
+
+async def _begin(stop: _Stop, lives: Lives, streams: tuple[int, int]) -> None:
+    try:
+        await stop.unless_before(lives.start())
+    except BaseException:
+        for stream in {*streams}:
+            os.close(stream)  # no channel will be opened on them
+        raise
 
 
 class _Stop:
@@ -92,6 +109,16 @@ class _Stop:
 
     async def wait(self) -> float:
         return await self._grace
+
+    async def unless_before(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this first, unless the moment comes meanwhile."""
+        task = self._loop.create_task(work)
+        await asyncio.wait([task, self._grace], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        elif not task.cancelled():
+            task.result()
 
     def on_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -6,6 +6,7 @@ A server is a `Handler`. A connection to a server is a `Handler`. A `Filter` tak
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -13,20 +14,24 @@ from msgspec import Raw
 
 from .acts import Acts
 from .errors import CannotAsk
-from .link import Patience
+from .link import Outlet, Patience
 from .meta import NO_META, RequestMeta
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
 
 __all__ = [
     "Exchange",
+    "Timer",
     "Handler",
     "Work",
     "Filter",
     "Params",
     "Result",
     "Lasting",
+    "Among",
+    "BadArguments",
     "Peer",
+    "HeaderLines",
     "Principal",
     "LOCAL",
     "ANONYMOUS",
@@ -49,6 +54,22 @@ class Lasting(dict[str, Any]):
         self.forms: dict[Any, Raw] = {}
 
 
+class Among(dict[str, Any]):
+    """Structured output that is an object by chance: its tool may give other JSON values too, and declares so.
+
+    Revisions that know only objects wrap what such a tool gives, always: its listed schema cannot say it otherwise.
+    """
+
+    __slots__ = ()
+
+
+class BadArguments(dict[str, Any]):
+    """The result of a tool call whose arguments do not fit the tool's schema, for the model to mend. Revisions in
+    which that is an error of the protocol refuse the call with its text instead."""
+
+    __slots__ = ()
+
+
 class Principal(msgspec.Struct, frozen=True):
     """Who is accountable for a request. Part of every session, stream, cache and seal key."""
 
@@ -58,7 +79,14 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 LOCAL = Principal("interlock", "local")  # stdio and memory: whoever owns the process
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
+
+
+class HeaderLines(Protocol):
+    """The headers of a request, as its carrier keeps them."""
+
+    def as_text(self) -> dict[str, str]: ...
 
 
 class Peer(msgspec.Struct, eq=False):
@@ -68,10 +96,23 @@ class Peer(msgspec.Struct, eq=False):
     capabilities: ClientCapabilities = msgspec.field(default_factory=ClientCapabilities)
     principal: Principal = LOCAL
     log_level: str | None = None
+    lines: HeaderLines | None = None
+    """Over HTTP; `headers` reads them when somebody wants to see them."""
+    log_meter: Any = None
+    """Counts the log messages sent to it; None before the first one (revisions/log_meter.py)."""
 
     @property
     def name(self) -> str:
         return self.info.name if self.info else "unknown"
+
+    @property
+    def version(self) -> str:
+        return self.info.version if self.info else "unknown"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of this very request, their names in small letters; none where the carrier has no headers."""
+        return _NO_HEADERS if self.lines is None else MappingProxyType(self.lines.as_text())
 
     def can(self, path: str) -> bool:
         """Did the client declare `sampling`, `elicitation.url`, …?"""
@@ -91,13 +132,35 @@ class Question(msgspec.Struct, frozen=True):
     """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
 
 
+class Timer(Protocol):
+    """Bounds a run. It stands still while the other side is asked: their time is not the run's."""
+
+    deadline: float
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
 class Exchange:
     """One request. What is said through `notify` and `ask` rides with it and cannot pick a wrong stream.
 
     This base speaks to nobody; the edges and the callers derive the ones that do.
     """
 
-    __slots__ = ("_done", "live", "meta", "method", "params", "patience", "peer", "raw")
+    __slots__ = (
+        *("_done", "home", "live", "meta", "method", "outlet", "params", "patience", "peer", "raw"),
+        *("redact", "timer"),
+    )
+
+    timer: Timer
+    """Not there at all unless the run is bounded, so that others pay nothing."""
+    redact: Callable[[Any], Any]
+    """What is done to log messages instead of the usual (redaction.py); not there where nobody says."""
+    home: Any
+    """What the server that answers it keeps for its handlers; that server sets it."""
+    outlet: Any
+    """What carries it: the connection, or over HTTP this request alone; None where that does not matter."""
 
     def __init__(
         self,
@@ -108,6 +171,7 @@ class Exchange:
         raw: Raw | None = None,
         meta: RequestMeta = NO_META,
         patience: Patience | None = None,
+        outlet: Outlet | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -118,9 +182,16 @@ class Exchange:
         self.meta = meta
         self.patience = patience
         """How long a caller is ready to wait; None where nobody said."""
+        self.outlet = outlet
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
         self._done: Acts | None = None
+
+    @property
+    def deadline(self) -> float | None:
+        """When the run is stopped, by `time.monotonic()`; None where nothing bounds it."""
+        timer: Timer | None = getattr(self, "timer", None)
+        return None if timer is None else timer.deadline
 
     def silence(self) -> None:
         self.live = False

@@ -24,6 +24,8 @@ __all__ = [
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
     "TRACE_KEYS",
+    "OUTPUT_MISMATCH",
+    "PARTIAL",
     "RequestMeta",
     "NO_META",
     "check_author_keys",
@@ -40,6 +42,11 @@ LOG_LEVEL = _OFFICIAL + "logLevel"
 SERVER_INFO = _OFFICIAL + "serverInfo"
 SUBSCRIPTION_ID = _OFFICIAL + "subscriptionId"
 TRACE_KEYS = ("traceparent", "tracestate", "baggage")  # bare, as W3C names them (basic/index#trace-context)
+_OURS = "dev.interlock/"
+PARTIAL = _OURS + "partial"
+"""In a request: true asks for the values a tool yields on its way. In its progress: the value."""
+OUTPUT_MISMATCH = _OURS + "outputMismatch"
+"""In the result of a tool: why its data does not fit its output schema."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
@@ -61,6 +68,7 @@ class RequestMeta(msgspec.Struct, kw_only=True):
     traceparent: Any = UNSET
     tracestate: Any = UNSET
     baggage: Any = UNSET
+    partial: Any = msgspec.field(default=UNSET, name=PARTIAL)
 
     def trace(self) -> dict[str, str]:
         """The trace context to pass on, as it came."""

@@ -71,7 +71,7 @@ def book_in_thread(flight: str, ctx: BlockingContext) -> str:
     return f"{flight}, row {seat.row}, {receipt}, {sure}"
 
 
-@server.tool(park=True)
+@server.tool(asks="park")
 async def book_parked(flight: str, ctx: Context) -> str:
     """It waits in memory where it would run again otherwise."""
     runs.append("book")

@@ -5,6 +5,7 @@ import os
 import sys
 
 from interlock import Context, Server, ToolError
+from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Question
 from interlock.wire.types.content import (
     AudioContent,
@@ -172,9 +173,11 @@ async def who(ctx: Context) -> dict:
 @server.tool
 async def grow() -> str:
     """Add a tool, or take it away again."""
-    if "grown" in server._tools:
+    try:
         server.remove_tool("grown")
         return "removed"
+    except LocalError:
+        pass  # it is not there
 
     @server.tool
     async def grown() -> str:

@@ -1,0 +1,100 @@
+"""Log messages of one client: at or above its level, without secrets, and not more of them than anybody reads.
+
+Where there is a session its messages are counted together; a stateless client asks for them with each request, and
+each is counted for itself (server/utilities/logging).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ..wire.errors import LocalError
+from ..wire.exchange import Params, Peer
+from ..wire.redaction import redact_secrets
+from ..wire.types.common import LOG_LEVELS
+from .shaping import plain
+
+__all__ = ["LogMeter", "left_out_notice", "log_notices", "without_secrets"]
+
+log = logging.getLogger("interlock.server")
+_BURST = 200.0
+_PER_SECOND = 50.0
+_LOGGER = "interlock"
+_RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
+
+
+class LogMeter:
+    """A token bucket that counts what did not fit. Pure: the caller tells the time."""
+
+    __slots__ = ("_at", "_dropped", "_tokens", "_told", "_worst")
+
+    def __init__(self, now: float) -> None:
+        self._tokens = _BURST
+        self._at = now
+        self._told = {True: float("-inf"), False: float("-inf")}
+        self._dropped, self._worst = 0, 0
+
+    def admit(self, level: str, now: float) -> bool:
+        self._tokens = min(_BURST, self._tokens + max(0.0, now - self._at) * _PER_SECOND)
+        self._at = now
+        if self._tokens >= 1:
+            self._tokens -= 1
+            return True
+        self._dropped += 1
+        self._worst = max(self._worst, _RANK[level])
+        return False
+
+    def left_out(self, now: float, *, last: bool) -> dict[str, Any] | None:
+        """How many did not fit, at the level of the worst of them; `last`: nothing else is said for this request.
+
+        Of either kind there is one a second, or the counts themselves would be a flood. What is not told adds up.
+        """
+        if not self._dropped or now - self._told[last] < 1:
+            return None
+        told = f"{self._dropped} log messages were left out: {_PER_SECOND:g} a second are sent, {_BURST:g} at once"
+        notice = {"level": LOG_LEVELS[self._worst], "logger": _LOGGER, "data": told}
+        self._told[last], self._dropped, self._worst = now, 0, 0
+        return notice
+
+
+def is_heard(peer: Peer, level: Any) -> bool:
+    """Does this client want messages of this level? One that named none wants none."""
+    if level not in _RANK:
+        raise LocalError(f"{level!r} is no log level: use one of {', '.join(LOG_LEVELS)}")
+    return peer.log_level is not None and _RANK[level] >= _RANK[peer.log_level]
+
+
+def log_notices(peer: Peer, params: Params, redact: Callable[[Any], Any] | None, now: float) -> list[dict[str, Any]]:
+    """What is said to this client for one message: nothing, the message, or before it how many were left out."""
+    if not is_heard(peer, params.get("level")):
+        return []
+    meter: LogMeter | None = getattr(peer, "log_meter", None)
+    if meter is None:
+        meter = peer.log_meter = LogMeter(now)
+    if not meter.admit(params["level"], now):
+        return []
+    message = without_secrets(params, redact or redact_secrets)
+    return [notice for notice in (left_out_notice(peer, now, last=False), message) if notice is not None]
+
+
+def left_out_notice(peer: Peer, now: float, *, last: bool) -> dict[str, Any] | None:
+    """How many messages to this client did not fit since it was told last; None where there is nothing to tell."""
+    meter: LogMeter | None = getattr(peer, "log_meter", None)
+    notice = meter.left_out(now, last=last) if meter is not None else None
+    return notice if notice is not None and is_heard(peer, notice["level"]) else None  # its level may be another now
+
+
+def without_secrets(params: Params, redact: Callable[[Any], Any]) -> dict[str, Any] | None:
+    """What cannot be redacted is not sent. Data that is no JSON is the author's mistake, and told to them."""
+    told = dict(params)
+    data = plain(told.get("data"))
+    try:
+        told["data"] = redact(data)
+        if "logger" in told:
+            told["logger"] = str(redact(str(told["logger"])))
+    except Exception:
+        log.exception("! a log message was left out: it could not be redacted")
+        return None
+    return told

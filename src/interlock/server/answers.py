@@ -1,0 +1,107 @@
+"""The answers to the methods of MCP, in the newest revision's words: one table from a method to what it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..wire.errors import InvalidParams, MethodNotFound
+from ..wire.exchange import Exchange, Handler, Principal, Result
+from ..wire.types.capabilities import ServerCapabilities
+from ..wire.types.completion import PromptRef
+from .about import About
+from .declared import declared
+from .mounting import Mounted
+from .offers import Offers
+from .pages import Catalogue
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """What one server says when it is asked by a method of MCP."""
+
+    def __init__(self, about: About, offers: Offers) -> None:
+        self._about, self._offers, self._tools = about, offers, offers.tools
+        self.lends_pages = True
+        """False once somebody may change a result: he gets his own of what is kept for all."""
+
+    def table(self) -> dict[str, Handler]:
+        offers = self._offers
+        return {
+            "tools/call": self._call_tool,
+            "server/discover": self._discover,
+            "tools/list": self._list_tools,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": offers.resources.read,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
+            "subscriptions/listen": self._listen,
+        }
+
+    def capabilities(self) -> ServerCapabilities:
+        return declared(self._about.declared, **self._offers.kinds())
+
+    async def _discover(self, exchange: Exchange) -> Result:
+        return self._about.introduction(self.capabilities(), private=self._offers.limited)
+
+    # --- lists ------------------------------------------------------------------------------------
+
+    def _list(self, catalogue: Catalogue[Any], offered: bool, exchange: Exchange) -> Result:
+        if not offered:
+            raise MethodNotFound(f"This server does not offer {exchange.method.partition('/')[0]}")
+        limited = self._offers.limited
+        page = catalogue.page(
+            exchange.params.cursor,
+            self._about.hints_for(limited),
+            self._shown_to(exchange.peer.principal) if limited else None,
+        )
+        return page if self.lends_pages else dict(page)
+
+    def _shown_to(self, principal: Principal) -> Callable[[Any], bool]:
+        return lambda item: not self._offers.hides(item, principal)
+
+    async def _list_tools(self, exchange: Exchange) -> Result:
+        return self._list(self._tools, self._tools.offered, exchange)
+
+    async def _list_resources(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.resources.fixed, self._offers.resources.offered, exchange)
+
+    async def _list_templates(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.resources.templates, self._offers.resources.offered, exchange)
+
+    async def _list_prompts(self, exchange: Exchange) -> Result:
+        return self._list(self._offers.prompts, self._offers.prompts.offered, exchange)
+
+    # --- what is named ----------------------------------------------------------------------------
+
+    def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
+        tool = self._tools.get(exchange.params.name)
+        if tool is None or (self._offers.limited and self._offers.hides(tool, exchange.peer.principal)):
+            if not self._tools.offered:
+                raise MethodNotFound("This server does not offer tools")
+            raise InvalidParams(f"Unknown tool: {exchange.params.name[:200]!r}")
+        return tool.call(exchange)
+
+    async def _get_prompt(self, exchange: Exchange) -> Result:
+        prompt = self._offers.referred(exchange.params.name, None, exchange.peer.principal)
+        if prompt is None:
+            if not self._offers.prompts.offered:
+                raise MethodNotFound("This server does not offer prompts")
+            raise InvalidParams(f"Unknown prompt: {exchange.params.name[:200]!r}")
+        return await prompt.get(exchange)
+
+    def _complete(self, exchange: Exchange) -> Awaitable[Result]:
+        ref = exchange.params.ref
+        prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
+        found = self._offers.referred(prompt, template, exchange.peer.principal)
+        if isinstance(found, Mounted):
+            return found.complete(exchange)
+        return self._offers.completions.complete(exchange, hidden=found is None)
+
+    # --- what lasts -------------------------------------------------------------------------------
+
+    async def _listen(self, exchange: Exchange) -> Result:
+        return await self._offers.changes.listen(exchange, self.capabilities())

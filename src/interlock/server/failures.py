@@ -1,0 +1,73 @@
+"""What the other side is told when author code fails: words meant for it, or a reference to what the log holds.
+
+Three channels, always: the caller reads the text of a `ToolError` or a reference, the log gets the traceback under the
+same reference, and nothing of the inside travels.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Any, cast
+
+from ..wire.errors import Refused, ToolError
+
+__all__ = ["failure_text", "reference_to"]
+
+log = logging.getLogger("interlock.server")
+
+
+def failure_text(error: BaseException, kind: str, name: str) -> str:
+    """What to tell about a failed tool, prompt or resource.
+
+    Raises again what is no failure of the function: a refusal, and the end of the run itself.
+    """
+    found = _only(error)
+    if isinstance(found, Refused) or _ends_the_run(found):
+        raise found
+    words = _words(found)
+    if words is None:
+        words = f"The {kind} {name} failed unexpectedly (reference {reference_to(error, kind, name)})"
+    return words
+
+
+def reference_to(error: BaseException, kind: str, name: str) -> str:
+    """Log the traceback under a fresh reference."""
+    reference = secrets.token_hex(4)
+    log.error("! %s %s failed (reference %s)", kind, name, reference, exc_info=error)
+    return reference
+
+
+def _only(error: BaseException) -> BaseException:
+    """What a group of one holds: a `TaskGroup` wraps even the only thing that went wrong."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inner) != 1:
+            return cast(BaseException, error)
+        error = inner[0]
+    return error
+
+
+def _words(error: BaseException) -> str | None:
+    """The words meant for the model, if the failure is made of such words alone."""
+    if isinstance(error, BaseExceptionGroup):
+        parts = [_words(each) for each in cast("BaseExceptionGroup[Any]", error).exceptions]
+        return "\n".join(part for part in parts if part) if all(part is not None for part in parts) else None
+    if not isinstance(error, ToolError):
+        return None
+    try:
+        return str(error).encode("utf-8", "backslashreplace").decode()
+    except Exception:
+        return None  # words that cannot be had: a bug like any other
+
+
+def _ends_the_run(error: BaseException) -> bool:
+    """True when the edge cancelled this run, or its loop threw it away; an author may raise the same types himself."""
+    if not isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return True  # no loop runs: the coroutine is being closed
+    return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)

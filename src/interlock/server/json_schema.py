@@ -1,0 +1,123 @@
+"""Checking values against a JSON Schema that its author wrote: `input_schema=` and `output_schema=`.
+
+The dialect is the one that `$schema` names, 2020-12 where it names none. Nothing is fetched: a reference that leads out
+of the schema is refused when the check is made, so that no schema passes as permissive because a part of it is missing
+(2026-07-28 basic/index#ref-resolution).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, cast
+
+import msgspec
+
+from ..wire.errors import LocalError
+from .schema_bounds import MOST_STEPS, Effort, effort_of
+
+__all__ = ["DIALECTS", "Check", "Mismatch", "Problem", "validator_of"]
+
+DIALECTS = {
+    "https://json-schema.org/draft/2020-12/schema": "2020-12",
+    "https://json-schema.org/draft/2019-09/schema": "2019-09",
+    "http://json-schema.org/draft-07/schema": "draft-07",
+    "http://json-schema.org/draft-06/schema": "draft-06",
+    "http://json-schema.org/draft-04/schema": "draft-04",
+}
+MOST_PROBLEMS = 5  # told at once
+LONGEST_MESSAGE = 300
+MOST_EXPLAINED = 500  # steps
+
+Check = Callable[[Any], None]
+"""Takes plain JSON data (dicts, lists, str, int, float, bool, None) and raises `Mismatch` if it does not fit."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One place of a value that does not fit."""
+
+    path: tuple[str | int, ...]
+    message: str
+    where: tuple[str | int, ...] = ()
+    """The place in the schema, down to the keyword."""
+
+
+class Mismatch(ValueError):
+    """The value does not fit its schema."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(f"{_pointer(problem.path)}: {problem.message}" for problem in problems))
+        self.problems = problems
+
+
+def validator_of(schema: Mapping[str, Any] | bool, what: str = "schema") -> Check:
+    """A check against `schema`, built once. A schema that cannot be used raises `LocalError`, which names `what`."""
+    _check_dialect(schema, what)
+    try:
+        effort = effort_of(schema)
+    except LocalError as error:
+        raise LocalError(f"{what}: {error}") from None
+    validator = _validator(schema, what)
+    is_valid: Callable[[Any], bool] = validator.is_valid
+
+    def check(value: Any) -> None:
+        if effort.growth > 1 and effort.of(value) > MOST_STEPS:
+            raise Mismatch([Problem((), "nested too deep to be checked")])
+        try:
+            fits = is_valid(value)
+        except ValueError as error:  # no JSON: keys that are no strings, objects of other types
+            raise Mismatch([Problem((), str(error)[:LONGEST_MESSAGE])]) from None
+        if not fits:
+            raise Mismatch(_problems(validator, value, effort))
+
+    return check
+
+
+def _check_dialect(schema: Any, what: str) -> None:
+    """2025-11-25 basic/index#implementation-requirements: say clearly what is not supported, inside too."""
+    pending: list[Any] = [schema]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, list):
+            pending += cast("list[Any]", part)
+        elif isinstance(part, Mapping):
+            members = cast("Mapping[str, Any]", part)
+            if "$schema" in members and (part is schema or "$id" in members):
+                _check_named(members["$schema"], what)
+            pending += members.values()
+
+
+def _check_named(dialect: Any, what: str) -> None:
+    if not isinstance(dialect, str) or dialect.removesuffix("#") not in DIALECTS:
+        known = ", ".join(DIALECTS.values())
+        raise LocalError(f"{what}: the dialect {str(dialect)[:200]!r} is not supported (supported: {known})")
+
+
+def _validator(schema: Mapping[str, Any] | bool, what: str) -> Any:
+    import jsonschema_rs  # only who writes schemas himself pays for loading it
+
+    plain = schema if isinstance(schema, bool) else dict(schema)
+    try:
+        return cast(Any, jsonschema_rs).validator_for(plain, retriever=_refuse_remote)
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = str(getattr(error, "message", error)).splitlines()[0]
+        path = _pointer(getattr(error, "instance_path", ()) or ())
+        raise LocalError(f"{what} is no usable JSON Schema: {reason[:LONGEST_MESSAGE]} (at {path})") from None
+
+
+def _refuse_remote(uri: str) -> Any:
+    raise ValueError("a schema must not lead to another address; put the part into $defs")
+
+
+def _problems(validator: Any, value: Any, effort: Effort) -> list[Problem]:
+    """Telling why takes far longer than telling that: what takes many steps is told without the reasons."""
+    if effort.of(value) > MOST_EXPLAINED:
+        return [Problem((), "does not fit the schema")]
+    return [
+        Problem(tuple(error.instance_path), str(error.message)[:LONGEST_MESSAGE], tuple(error.schema_path))
+        for error in islice(cast("Iterable[Any]", validator.iter_errors(value)), MOST_PROBLEMS)
+    ]
+
+
+def _pointer(path: Iterable[str | int]) -> str:
+    return "".join(f"/{part}" for part in path) or "the root"

@@ -1,0 +1,203 @@
+"""Arguments that were refused: mended where their meaning is beyond doubt, else told so that a model can mend them.
+
+Nothing here runs for a call that fits. What is unknown to the tool is dropped, as some clients add members of their own
+to every call, unless it looks like a misspelt parameter: a safeguard such as `dry_run` must not be lost in `dryRun`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw
+
+from ..wire.display import display
+from .coercion import coerced, resolved
+from .json_schema import Check, Mismatch, Problem
+from .models import decode_custom
+from .schema import Signature
+from .shapes import NO_EXAMPLE, example_of, shown, words_of
+
+__all__ = ["Arguments", "Unmendable", "fitting", "mend_given"]
+
+Arguments = Callable[[Raw], dict[str, Any]]
+"""From the arguments as they came to the keyword arguments of the function. Raises `Unmendable`, or
+`msgspec.ValidationError` for what is no object."""
+
+LONGEST_NAME = 64
+MOST_UNKNOWN = 20
+_PLACE = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
+_PARTS = msgspec.json.Decoder(dict[str, Raw])
+_NOWHERE: Any = object()
+
+
+class Unmendable(ValueError):
+    """What is wrong, a line for each argument."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def fitting(signature: Signature) -> Arguments:
+    """For a tool with type hints: one decode. What mends is made when it is first needed."""
+    decode, asdict = signature.decoder.decode, msgspec.structs.asdict
+    made: list[_Mender] = []
+
+    def arguments(raw: Raw) -> dict[str, Any]:
+        try:
+            return asdict(decode(raw))
+        except msgspec.ValidationError:
+            if not made:
+                made.append(_Mender(signature))
+            return made[0].mend(raw)
+
+    return arguments
+
+
+class _Mender:
+    def __init__(self, signature: Signature) -> None:
+        self._signature = signature
+        self._definitions: dict[str, Any] = signature.schema.get("$defs", {})
+        self._properties: dict[str, Any] = signature.schema.get("properties", {})
+        fields = msgspec.structs.fields(cast(Any, signature.decoder.type))
+        self._decoders = {each.name: msgspec.json.Decoder(each.type, dec_hook=decode_custom) for each in fields}
+        self._required = [each.name for each in fields if each.required]
+
+    def mend(self, raw: Raw) -> dict[str, Any]:
+        """The arguments of the function, or `Unmendable`. Raises `msgspec.ValidationError` if they are no object."""
+        parts = _PARTS.decode(raw)
+        kept: dict[str, Raw] = {}
+        lines: list[str] = [*self._misspelt(parts)]
+        for name, decoder in self._decoders.items():
+            if name in parts:
+                part, line = self._part(name, parts[name], decoder)
+                kept[name] = part
+                lines += [line] if line else []
+            elif name in self._required:
+                lines.append(_line(name, "missing", self._properties[name], self._definitions))
+        if lines:
+            raise Unmendable(lines)
+        return msgspec.structs.asdict(self._signature.decoder.decode(msgspec.json.encode(kept)))
+
+    def _part(self, name: str, raw: Raw, decoder: msgspec.json.Decoder[Any]) -> tuple[Raw, str | None]:
+        """One argument as it is if it fits, in the wanted type if that is beyond doubt, else what is wrong with it."""
+        try:
+            decoder.decode(raw)
+            return raw, None
+        except msgspec.ValidationError as error:
+            first = str(error)
+        try:
+            value = self._coerced(name, msgspec.json.decode(raw), decoder)
+        except msgspec.DecodeError:  # such as a number beyond all bounds
+            return raw, _line(name, first.replace("`", "'"), self._properties[name], self._definitions)
+        mended = Raw(msgspec.json.encode(value))
+        try:
+            decoder.decode(mended)
+            return mended, None
+        except msgspec.ValidationError as error:
+            return raw, _told(name, value, str(error), self._properties[name], self._definitions)
+
+    def _coerced(self, name: str, value: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
+        if isinstance(value, str) and value.strip() == "null":  # where null may stand, and no text: it was refused
+            try:
+                return decoder.decode(b"null")
+            except msgspec.ValidationError:
+                return value
+        return coerced(value, self._properties[name], self._definitions)
+
+    def _misspelt(self, parts: dict[str, Raw]) -> Iterator[str]:
+        unknown = [name for name in parts if name not in self._decoders][:MOST_UNKNOWN]
+        absent = [name for name in self._decoders if name not in parts]
+        for name in unknown:
+            if near := next((each for each in absent if _alike(name, each)), None):
+                yield f"{display(name, LONGEST_NAME)}: no such argument; did you mean '{near}'?"
+
+
+def mend_given(value: dict[str, Any], check: Check, schema: dict[str, Any], first: Mismatch) -> dict[str, Any]:
+    """For a tool whose author wrote the schema: the arguments in the types it asks for, or `Unmendable`."""
+    definitions = cast("dict[str, Any]", schema.get("$defs", {}))
+    mended = coerced(value, schema, definitions)
+    try:
+        check(mended)
+        return mended
+    except Mismatch:
+        lines = [_given_line(problem, schema, definitions) for problem in first.problems]
+        raise Unmendable(lines) from None
+
+
+# --- lines ----------------------------------------------------------------------------------------------
+
+
+def _line(place: str, wrong: str, schema: Any, definitions: dict[str, Any]) -> str:
+    wanted, example = words_of(schema, definitions), example_of(schema, definitions)
+    told = f"{display(place, LONGEST_NAME * 2)}: {wrong}"
+    told += f"; expected {wanted}" if wanted != "a value" else ""
+    return f"{told}; for example {shown(example)}" if example is not NO_EXAMPLE else told
+
+
+def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[str, Any]) -> str:
+    """msgspec's one line (`Expected `int`, got `str` - at `$[0].x``) with the place, the value and the shape."""
+    wrong, _, place = message.partition(" - at `")
+    steps = [found[1] or found[2] for found in _PLACE.finditer(place)]
+    for step in steps:
+        schema = _schema_at(schema, step, definitions)
+        value = _value_at(value, step)
+    where = name + "".join(found[0] for found in _PLACE.finditer(place))
+    if wrong.startswith("Expected `") and value is not _NOWHERE:
+        return _line(where, f"{shown(value)} does not fit", schema, definitions)
+    return _line(where, wrong.replace("`", "'"), schema, definitions)
+
+
+def _schema_at(schema: Any, step: str, definitions: dict[str, Any]) -> Any:
+    schema = resolved(schema, definitions)
+    ways: list[Any] = [schema, *(resolved(way, definitions) for way in schema.get("anyOf", []))]
+    for way in ways:
+        if step in way.get("properties", {}):
+            return way["properties"][step]
+        if step.isdigit() and int(step) < len(way.get("prefixItems", [])):
+            return way["prefixItems"][int(step)]
+        found = way.get("items" if step.isdigit() else "additionalProperties", way.get("items"))
+        if isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+    return {}
+
+
+def _value_at(value: Any, step: str) -> Any:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).get(step, _NOWHERE)
+    if isinstance(value, list) and step.isdigit() and int(step) < len(cast("list[Any]", value)):
+        return cast("list[Any]", value)[int(step)]
+    return _NOWHERE
+
+
+def _given_line(problem: Problem, schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem.path).lstrip(".")
+    part: Any = schema
+    for step in problem.where[:-1]:
+        part = cast(Any, part)[step] if isinstance(part, dict | list) else {}
+    return _line(place or "arguments", display(problem.message, 300), part, definitions)
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+
+def _alike(given: str, known: str) -> bool:
+    """The same but for case and dashes, or one slip of the pen in a name of some length."""
+    if len(given) > LONGEST_NAME:
+        return False
+    one, other = (re.sub(r"[\W_]", "", name).casefold() for name in (given, known))
+    return one == other or (min(len(one), len(other)) >= 4 and _one_slip(one, other))
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """One letter more, less or other, or two that changed places."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    start = next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+    a, b = one[start:], other[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[:2][::-1] and a[2:] == b[2:])

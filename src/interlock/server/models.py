@@ -1,0 +1,74 @@
+"""Types that msgspec leaves to us: paths, and models that know their own schema, such as pydantic's.
+
+A model is recognised by what it can do (`model_json_schema`, `model_validate`); nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any, cast
+
+import msgspec
+
+__all__ = ["decode_custom", "is_model", "is_path", "model_schema"]
+
+
+def is_model(kind: Any) -> bool:
+    return callable(getattr(kind, "model_json_schema", None)) and callable(getattr(kind, "model_validate", None))
+
+
+def is_path(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+
+
+def model_schema(model: Any) -> dict[str, Any]:
+    """What the model says of itself, by the names that callers use."""
+    return cast("dict[str, Any]", model.model_json_schema())
+
+
+def decode_custom(kind: Any, value: Any) -> Any:
+    """msgspec's `dec_hook`: from plain data to a type of somebody else."""
+    if is_model(kind):
+        return _model(kind, value)
+    if is_path(kind):
+        return _path(kind, value)
+    if kind is object:
+        return value
+    raise NotImplementedError
+
+
+def _path(kind: type[pathlib.PurePath], value: Any) -> pathlib.PurePath:
+    if not isinstance(value, str):
+        raise ValueError(f"Expected `str`, got `{_kind_of(value)}`")
+    if "\0" in value:
+        raise ValueError("Expected a path without a null character")
+    return kind(value)
+
+
+def _model(kind: Any, value: Any) -> Any:
+    """As JSON where the model can: there a date is a text, also for a model that is strict about types."""
+    from_json = getattr(kind, "model_validate_json", None)
+    try:
+        return from_json(msgspec.json.encode(value)) if callable(from_json) else kind.model_validate(value)
+    except ValueError as error:
+        raise ValueError(_in_one_line(error)) from None
+
+
+def _in_one_line(error: ValueError) -> str:
+    """The first complaint and its place; a page of text with links is of no use to a model that must mend a call."""
+    list_errors = getattr(error, "errors", None)
+    if not callable(list_errors):
+        return str(error)
+    found = cast("list[dict[str, Any]]", list_errors())
+    if not found:
+        return str(error)
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found[0].get("loc", ()))
+    told = str(found[0].get("msg", error))
+    return f"{told} (in {place.lstrip('.')})" if place else told
+
+
+def _kind_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = {"dict": "object", "list": "array"}
+    return names.get(type(value).__name__, type(value).__name__)

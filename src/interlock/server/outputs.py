@@ -1,0 +1,215 @@
+"""What a tool declares about what it gives: the output schema, from the return annotation or from the author's hand.
+
+Text, blocks and `Any` declare nothing: what they hold shows when it comes. Every other annotation is data, and data has
+a schema. Decided once, at registration; a type that has no schema declares none.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+
+from ..wire.errors import LocalError
+from ..wire.frames import encode
+from ..wire.types.content import EmbeddedResource
+from .blocks import BLOCK_TYPES, File
+from .data import from_plain, schema_hook
+from .json_schema import validator_of
+from .results import Check, ToolResult
+from .schema import hints_of
+
+__all__ = ["Output", "OutputSchema", "read_output"]
+
+OutputSchema = Mapping[str, Any] | type[Any] | Literal[False]
+"""A JSON Schema to be kept word for word, a type to be described, or False for none."""
+
+_MANY = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+_STREAMS = (
+    collections.abc.AsyncGenerator,
+    collections.abc.AsyncIterator,
+    collections.abc.AsyncIterable,
+    collections.abc.Generator,
+    collections.abc.Iterator,
+)
+_UNIONS = (typing.Union, types.UnionType)
+_BINARY = (bytes, bytearray, memoryview)
+_BARE = (Any, object, None, type(None), typing.NoReturn, typing.Never, list, tuple)
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What is declared about the result of one tool."""
+
+    schema: dict[str, Any] | None = None
+    check: Check | None = None
+    embeds: bool = False
+    """May results hold embedded resources? Then `resources` is declared (server/tools#embedded-resources)."""
+
+
+def read_output(function: Callable[..., Any], given: OutputSchema | None, *, streams: bool = False) -> Output:
+    """What `function` declares; `given` is the author's own word about it. `streams`: it is a generator."""
+    hint = _result_of(hints_of(function).get("return", Any), streams)
+    if hint in _BINARY:
+        raise LocalError(f"{_name(function)} returns bytes: wrap them in Image, Audio or File")
+    embeds = any(part in (EmbeddedResource, File) for part in _parts(hint))
+    if isinstance(given, Mapping):
+        schema = _kept(given)
+        return Output(schema, _by_schema(schema), embeds)
+    if given is not None and given is not False:
+        return _described(given, embeds, _name(function))
+    return _described(hint, embeds, None) if given is None and _is_data(hint) else Output(embeds=embeds)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", repr(function))
+
+
+# --- annotations ---
+
+
+def _bare(hint: Any) -> Any:
+    """The type itself, without what `Annotated` says about it."""
+    while typing.get_origin(hint) is Annotated:
+        hint = typing.get_args(hint)[0]
+    return hint
+
+
+def _result_of(hint: Any, streams: bool) -> Any:
+    """What comes out in the end: of a generator what it yields, or returns where it says so."""
+    if not streams or typing.get_origin(_bare(hint)) not in _STREAMS:
+        return Any if streams else hint
+    arguments = typing.get_args(_bare(hint))
+    returned = arguments[2] if len(arguments) == 3 else None
+    return arguments[0] if returned in (None, type(None), Any) else returned
+
+
+def _parts(hint: Any) -> list[Any]:
+    """All types an annotation is made of, itself included."""
+    return [_bare(hint)] + [part for each in typing.get_args(_bare(hint)) for part in _parts(each)]
+
+
+def _is_data(hint: Any) -> bool:
+    """Is it described by a schema? A text is the answer itself, and blocks describe themselves."""
+    hint = _bare(hint)
+    if hint is str or hint in _BARE or _is_content(hint):
+        return False
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) in _UNIONS:
+        return all(_is_data(each) or _bare(each) is type(None) for each in arguments)
+    if typing.get_origin(hint) in _MANY:
+        return not any(_bare(part) in (Any, object) or _is_content(part) for each in arguments for part in _parts(each))
+    return True
+
+
+def _is_content(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, (*BLOCK_TYPES, ToolResult))
+
+
+# --- schemas ---
+
+
+def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as it goes out: a copy nobody else holds."""
+    try:
+        return cast("dict[str, Any]", msgspec.json.decode(encode(schema)))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LocalError(f"output_schema is no JSON: {error}") from None
+
+
+def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
+    """The schema of a type. Of an annotation that has none, none; of a type that was asked for, a clear word."""
+    try:
+        decoder = msgspec.json.Decoder(hint, dec_hook=from_plain)
+        schema = _schema_of(hint)
+    except Exception as error:
+        if asked_by is None:
+            return Output(embeds=embeds)
+        raise LocalError(f"{asked_by}: there is no schema of {hint!r:.200} ({error})") from None
+    return Output(schema, _by_type(decoder, schema), embeds)
+
+
+def _by_schema(schema: dict[str, Any]) -> Check:
+    validate = validator_of(schema, "output_schema")
+    return lambda data: validate(msgspec.json.decode(data))
+
+
+def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Check:
+    """The decoder of the type says yes quickly. What it refuses is judged by the schema, which is what was declared."""
+    slow: list[Callable[[Any], None]] = []
+
+    def check(data: bytes) -> None:
+        try:
+            decoder.decode(data)
+        except Exception:
+            if not slow:
+                slow.append(_judge(schema))
+            slow[0](msgspec.json.decode(data))
+
+    return check
+
+
+def _judge(schema: dict[str, Any]) -> Callable[[Any], None]:
+    """By now a tool has run, so a schema that is too much to check must not lose what it gave."""
+    try:
+        return validator_of(schema)
+    except LocalError:
+        return _refuse
+
+
+def _refuse(value: Any) -> None:
+    raise ValueError("it cannot be read back as the type it is declared to be")
+
+
+def _schema_of(hint: Any) -> dict[str, Any]:
+    """2020-12, without references but for types that hold themselves."""
+    (root,), parts = msgspec.json.schema_components([hint], schema_hook=schema_hook, ref_template="#/$defs/{name}")
+    for name, part in list(parts.items()):
+        parts.update(cast("dict[str, Any]", part).pop("$defs", {}))
+        if part.get("title") == name:
+            del part["title"]
+    parts.update(root.pop("$defs", {}))
+    lasting = {name for name in parts if _reaches(name, parts[name], parts, set())}
+    found = _inlined(root, parts, lasting)
+    kept = {name: _inlined(parts[name], parts, lasting) for name in lasting}
+    if "$ref" in found:  # a type that holds itself is the root too: its own keywords are wanted there
+        found = {**kept[found["$ref"].rpartition("/")[2]]}
+    return found | ({"$defs": dict(sorted(kept.items()))} if kept else {})
+
+
+def _refs(node: Any) -> list[str]:
+    """The names of all definitions that a schema points to."""
+    if isinstance(node, list):
+        return [name for each in cast("list[Any]", node) for name in _refs(each)]
+    if not isinstance(node, dict):
+        return []
+    members = cast("dict[str, Any]", node)
+    own = [members["$ref"].rpartition("/")[2]] if isinstance(members.get("$ref"), str) else []
+    return own + [name for each in members.values() for name in _refs(each)]
+
+
+def _reaches(wanted: str, node: Any, parts: dict[str, Any], seen: set[str]) -> bool:
+    for name in _refs(node):
+        if name == wanted:
+            return True
+        if name not in seen and name in parts:
+            seen.add(name)
+            if _reaches(wanted, parts[name], parts, seen):
+                return True
+    return False
+
+
+def _inlined(node: Any, parts: dict[str, Any], lasting: set[str]) -> Any:
+    """The schema with every pointer to a finite definition replaced by it."""
+    if isinstance(node, list):
+        return [_inlined(each, parts, lasting) for each in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    members = cast("dict[str, Any]", node)
+    name = members["$ref"].rpartition("/")[2] if isinstance(members.get("$ref"), str) else None
+    if name in parts and name not in lasting:
+        members = {**parts[name], **{key: value for key, value in members.items() if key != "$ref"}}
+    return {key: _inlined(value, parts, lasting) for key, value in members.items()}

@@ -1,0 +1,134 @@
+"""How often one caller may call tools and ask for completions (server/tools and server/utilities/completion, security).
+
+A token bucket for each caller: a burst at once, then so many a second. The core is pure; the filter that uses it is put
+only where a limit is wanted, so that a server without one pays nothing. Over HTTP one is wanted unless its author says
+otherwise; whoever owns the process (stdio, memory) is limited only if the author wants that.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Hashable
+from math import ceil, isfinite
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from ..wire.errors import InternalError, LocalError
+from ..wire.exchange import ANONYMOUS, LOCAL, Exchange, Handler, Result
+
+__all__ = ["HTTP_LIMITS", "Buckets", "Rate", "RateLimits", "caller_key", "rate_limited"]
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So many a second in the long run, and `burst` at once after a rest."""
+
+    per_second: float
+    burst: int
+
+
+class RateLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one caller may do: a principal, or for callers without a name, the address they come from.
+
+    A call over its limit gets a result with `isError`, a completion -32603; both say how long to wait.
+    """
+
+    calls: Rate | None = Rate(50, 500)
+    """Of `tools/call`, all tools together."""
+    completions: Rate | None = Rate(20, 100)
+    """Of `completion/complete`."""
+    local: bool = False
+    """Also for callers over stdio and in memory, which own the process."""
+    callers: int = 10_000
+    """Callers that are remembered. Beyond that the one that was quiet longest is forgotten, and begins anew."""
+
+    def check(self) -> None:
+        """Tell the author of numbers that make no sense."""
+        for rate in (self.calls, self.completions):
+            if rate is not None:
+                Buckets(rate, self.callers)
+
+
+HTTP_LIMITS = RateLimits()
+
+
+class Buckets:
+    """One bucket for each caller, and for at most `most` of them. Pure: who asks tells the time."""
+
+    def __init__(self, rate: Rate, most: int) -> None:
+        if not (isfinite(rate.per_second) and rate.per_second > 0 and rate.burst >= 1 and most >= 1):
+            raise LocalError(f"{rate!r} for {most} callers: give numbers above nothing, and a burst of at least 1")
+        self._rate, self._most = rate, most
+        self._found: dict[Hashable, tuple[float, float]] = {}  # tokens and when they were counted, oldest use first
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def take(self, caller: Hashable, now: float) -> float:
+        """0.0 when it may go on; else the seconds until it may. What is refused costs the caller nothing."""
+        found = self._found.pop(caller, None)
+        tokens = float(self._rate.burst)
+        if found is not None:
+            before, at = found
+            tokens = min(tokens, before + max(0.0, now - at) * self._rate.per_second)
+        elif len(self._found) >= self._most:
+            del self._found[next(iter(self._found))]
+        admitted = tokens >= 1
+        self._found[caller] = (tokens - 1 if admitted else tokens, now)
+        return 0.0 if admitted else (1 - tokens) / self._rate.per_second
+
+
+def rate_limited(
+    handler: Handler, limits: RateLimits, clock: Callable[[], float] = monotonic, *, local: bool
+) -> Handler:
+    """`handler` behind these limits. Without `local` those who own the process pass."""
+    refusals = {"tools/call": _told, "completion/complete": _refused}
+    wanted = {"tools/call": limits.calls, "completion/complete": limits.completions}
+    limited = {
+        method: (Buckets(rate, limits.callers), refusals[method]) for method, rate in wanted.items() if rate is not None
+    }
+
+    def limit(exchange: Exchange) -> Any:
+        found = limited.get(exchange.method)
+        if found is not None and (local or exchange.peer.principal is not LOCAL):
+            buckets, refusal = found
+            wait = buckets.take(caller_key(exchange), clock())
+            if wait:
+                return refusal(wait)
+        return handler(exchange)
+
+    return limit
+
+
+def caller_key(exchange: Exchange) -> Hashable:
+    """Whose bucket it is: the principal's, or, where nobody has a name, the address's or the connection's."""
+    principal = exchange.peer.principal
+    if principal != ANONYMOUS:
+        return principal
+    outlet = getattr(exchange, "outlet", None)
+    address: str | None = getattr(outlet, "address", None)
+    return id(outlet) if address is None else _network(address)
+
+
+def _network(address: str) -> Hashable:
+    """An IPv6 host has a whole /64 to itself, so that is what counts."""
+    if ":" not in address:
+        return address
+    try:
+        return socket.inet_pton(socket.AF_INET6, address.partition("%")[0])[:8]
+    except (OSError, ValueError):
+        return address
+
+
+async def _told(wait: float) -> Result:
+    """For the model, who can wait or do something else."""
+    return {"content": [{"type": "text", "text": _words("calls", wait)}], "isError": True}
+
+
+async def _refused(wait: float) -> Result:
+    raise InternalError(_words("completions", wait), {"retryAfterSeconds": ceil(wait)})
+
+
+def _words(what: str, wait: float) -> str:
+    return f"Too many {what} in a short time: try again in {ceil(wait)} s"

@@ -1,0 +1,87 @@
+"""What looks like a secret is taken out of text that leaves the process (server/utilities/logging#security).
+
+No pattern knows every secret, nor what is personal: whoever logs is responsible, this catches what slips through. All
+patterns are of bounded or possessive parts, so that the time is linear in the text, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+__all__ = ["REDACTED", "redact_secrets"]
+
+REDACTED = "[redacted]"
+
+_WORDS = (
+    r"passwords?|passwd|passphrase|pwd|secret|token|credentials?|authorization"
+    r"|api[_ -]?key|access[_ -]?key|private[_ -]?key|secret[_ -]?key|session[_ -]?id"
+)
+_VALUE = (
+    r"""(?:"[^"]{0,4096}+"?|'[^']{0,4096}+'?|(?:(?:basic|bearer|digest|token)\s{1,4}+)?[^\s,;&"'<>{}\]]{1,4096}+)"""
+)
+_PREFIXES = (
+    r"sk-|sk_live_|sk_test_|rk_live_|whsec_|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|ya29\."
+    r"|npm_|pypi-|hf_|dop_v1_|shpat_|SG\.|dckr_pat_|lin_api_"
+)
+_KEY_BLOCK = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----END))*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?"
+)
+_BEARER = r"\b(bearer\s{1,4}+)(?:[\w.~+/=-]{16,}+|(?=[A-Za-z.~+/=_-]{0,15}\d)[\w.~+/=-]{6,}+)"
+_PREFIXED = rf"(?<![\w-])(?:{_PREFIXES})[\w.-]{{12,}}+"
+_SIGNED = r"(?<![\w-])eyJ[\w-]{6,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"  # a JSON web token
+_PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str], str]] = [
+    (("private key",), re.compile(_KEY_BLOCK), REDACTED),
+    (
+        ("cookie",),
+        re.compile(r"((?:set-)?cookie\s{0,4}:\s{0,4})[^\r\n]{1,4096}+", re.IGNORECASE),
+        rf"\1{REDACTED}",
+    ),
+    (
+        ("pass", "pwd", "secret", "token", "credential", "authorization", "key", "session"),
+        re.compile(rf"""((?:{_WORDS})["']?\s{{0,4}}[:=]\s{{0,4}}){_VALUE}""", re.IGNORECASE),
+        rf"\1{REDACTED}",
+    ),
+    # a word of prose may follow as well ("bearer authentication"), so: something long, or with a digit in it
+    (("bearer",), re.compile(_BEARER, re.IGNORECASE | re.ASCII), rf"\1{REDACTED}"),
+    (("://",), re.compile(r"(://[^\s/@:?#]{0,256}:)[^\s/@]{1,256}@"), rf"\1{REDACTED}@"),
+    (("=",), re.compile(r"([?&](?:key|sig|signature|code)=)[^\s&#]{1,4096}+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (("_", "-", "akia", "asia", "aiza", "ya29.", "sg."), re.compile(_PREFIXED, re.ASCII), REDACTED),
+    (("eyj",), re.compile(_SIGNED, re.ASCII), REDACTED),
+]
+"""Words one of which a text must hold, in small letters, for the pattern to be tried; and what stays of a match."""
+_SECRET_NAMES = (
+    *("password", "passwords", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "credential"),
+    *("credentials", "authorization", "cookie", "apikey", "accesskey", "privatekey", "secretkey", "sessionid"),
+)
+
+
+def redact_secrets(value: Any) -> Any:
+    """Plain JSON without what looks like a secret: in texts, and under names that say so."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {_text(name): _member(name, member) for name, member in members.items()}
+    if isinstance(value, list):
+        return [redact_secrets(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _text(text: str) -> str:
+    small = text.lower()
+    for words, pattern, instead in _PATTERNS:
+        if any(word in small for word in words):
+            text = pattern.sub(instead, text)
+    return text
+
+
+def _member(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool) or not _names_secret(name):
+        return redact_secrets(value)
+    return REDACTED
+
+
+def _names_secret(name: str) -> bool:
+    """`db_password`, `apiKey`, `X-Session-Id`: what the last words say."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "").endswith(_SECRET_NAMES)

@@ -1,0 +1,61 @@
+"""server/data.py: JSON of what authors return."""
+
+import dataclasses
+import datetime
+import json
+import uuid
+from pathlib import Path, PurePosixPath
+
+import msgspec
+import pytest
+
+from interlock.server.blocks import Image
+from interlock.server.data import encode_data, from_plain, schema_hook
+from support.duck_models import Model
+
+
+@dataclasses.dataclass
+class Inner:
+    when: datetime.date
+    models: list[Model]
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Model(1), {"a": 1}),
+        ([Model(1)], [{"a": 1}]),
+        (Inner(datetime.date(2026, 1, 2), [Model(3)]), {"when": "2026-01-02", "models": [{"a": 3}]}),
+        (PurePosixPath("/a/b"), "/a/b"),
+        ({"path": Path("x")}, {"path": "x"}),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ({1}, [1]),
+    ],
+)
+def test_values_become_json(value, plain):
+    assert json.loads(encode_data(value)) == plain
+
+
+def test_a_helper_inside_of_data_is_its_block():
+    assert json.loads(encode_data({"a": Image(b"\x89PNG\r\n\x1a\n")}))["a"]["type"] == "image"
+
+
+@pytest.mark.parametrize("value", [object(), {"a": object()}, 1j])
+def test_what_is_no_json_is_told(value):
+    with pytest.raises((TypeError, NotImplementedError), match=r"JSON|not supported|unsupported"):
+        encode_data(value)
+
+
+def test_schemas_of_such_types():
+    assert schema_hook(Model)["required"] == ["a"]
+    assert schema_hook(Path) == {"type": "string"}
+    with pytest.raises(NotImplementedError):
+        schema_hook(object)
+
+
+def test_plain_data_as_such_types():
+    decoder = msgspec.json.Decoder(list[Model], dec_hook=from_plain)
+    assert decoder.decode(b'[{"a":1}]')[0].a == 1
+    with pytest.raises(msgspec.ValidationError, match="no integer"):
+        decoder.decode(b'[{"a":"1"}]')
+    assert from_plain(Path, "a") == Path("a")

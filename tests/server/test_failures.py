@@ -1,0 +1,124 @@
+"""server/failures.py: words for the other side, or a reference to the log."""
+
+import asyncio
+import logging
+
+import pytest
+
+from interlock.server.failures import failure_text, reference_to
+from interlock.wire.errors import CannotAsk, Refused, ToolError
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class UnspeakableToolError(ToolError):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Odd(BaseException):
+    """Of nobody's family."""
+
+
+def told(error):
+    return failure_text(error, "tool", "t")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("secret"),
+        SystemExit("secret"),
+        KeyboardInterrupt("secret"),
+        Odd("secret"),
+        Unspeakable(),
+        UnspeakableToolError(),
+        ExceptionGroup("secret", [ValueError("secret"), ToolError("told")]),
+        BaseExceptionGroup("secret", [SystemExit("secret")]),
+        RecursionError("secret"),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_bug_is_a_reference_and_a_traceback_in_the_log(error, caplog):
+    with caplog.at_level(logging.ERROR, "interlock.server"):
+        text = told(error)
+    reference = text.removeprefix("The tool t failed unexpectedly (reference ").removesuffix(")")
+    assert len(reference) == 8 and int(reference, 16) >= 0 and "secret" not in text
+    [record] = caplog.records
+    assert reference in record.getMessage() and record.exc_info[1] is error
+    assert "Traceback" in caplog.text or type(error).__name__ in caplog.text
+
+
+async def test_words_meant_for_the_model_reach_it(caplog):
+    assert told(ToolError("out of paper")) == "out of paper"
+    assert told(ToolError("")) == ""
+    assert told(ToolError("half \ud800")) == "half \\ud800"
+    assert not caplog.records
+
+
+async def test_a_group_of_one_is_that_one():
+    assert told(ExceptionGroup("g", [ExceptionGroup("h", [ToolError("inner")])])) == "inner"
+    with pytest.raises(CannotAsk):
+        told(ExceptionGroup("g", [CannotAsk("no")]))
+
+
+async def test_a_group_of_words_is_all_of_them(caplog):
+    assert told(
+        ExceptionGroup("g", [ToolError("one"), ExceptionGroup("h", [ToolError("two"), ToolError("three")])])
+    ) == ("one\ntwo\nthree")
+    assert not caplog.records
+
+
+async def test_a_refusal_goes_on():
+    with pytest.raises(Refused):
+        told(Refused("no", code=5))
+
+
+async def test_a_cancellation_of_the_authors_own_is_a_failure(caplog):
+    assert "reference" in told(asyncio.CancelledError())
+    assert "reference" in told(GeneratorExit())
+    assert len(caplog.records) == 2
+
+
+async def test_the_cancellation_of_the_run_goes_on():
+    async def run():
+        try:
+            await asyncio.Event().wait()
+        except BaseException as error:
+            told(error)
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_what_is_thrown_away_with_its_loop_goes_on(caplog):
+    async def run():
+        try:
+            await asyncio.sleep(3600)
+        except BaseException as error:
+            told(error)
+
+    coroutine = run()
+    loop = asyncio.new_event_loop()
+    try:
+        loop.call_soon(loop.stop)
+        task = loop.create_task(coroutine)
+        loop.run_forever()
+    finally:
+        task._log_destroy_pending = False
+        loop.close()
+    del task
+    coroutine.close()
+    assert not caplog.records
+
+
+def test_a_reference_is_fresh_each_time(caplog):
+    assert reference_to(ValueError(), "prompt", "p") != reference_to(ValueError(), "prompt", "p")
+    assert "prompt p failed" in caplog.messages[0]

@@ -1,0 +1,136 @@
+"""server/mending.py: refused arguments are mended where that is beyond doubt, else explained."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+from msgspec import Meta, Raw
+
+from interlock.server.context import Context
+from interlock.server.mending import LONGEST_NAME, Unmendable, fitting
+from interlock.server.schema import read_signature
+
+
+@dataclass
+class Passenger:
+    name: str
+    age: Annotated[int, Meta(ge=0)]
+
+
+def book(
+    flight: str,
+    seats: Annotated[int, Meta(ge=1, le=9)] = 1,
+    dry_run: bool = False,
+    passengers: list[Passenger] = [],  # noqa: B006 - never shared
+    tier: Literal["first", "economy"] = "economy",
+    limit: float | None = None,
+    extra: dict[str, int] | None = None,
+): ...
+
+
+BOOK = fitting(read_signature(book, Context, closed=True))
+
+
+def call(**arguments):
+    return BOOK(Raw(json.dumps(arguments).encode()))
+
+
+def lines(**arguments):
+    with pytest.raises(Unmendable) as caught:
+        call(**arguments)
+    return caught.value.lines
+
+
+def test_what_fits_is_decoded_once_and_nothing_else_is_made(monkeypatch):
+    from interlock.server import mending
+
+    monkeypatch.setattr(mending, "_Mender", None)
+    arguments = fitting(read_signature(book, Context, closed=True))
+    assert arguments(Raw(b'{"flight": "OS 1"}'))["seats"] == 1
+
+
+def test_what_is_meant_is_taken():
+    found = call(flight="OS 1", seats="2", dry_run="true", passengers='[{"name": "A", "age": "5"}]', limit="null")
+    assert (found["seats"], found["dry_run"], found["limit"]) == (2, True, None)
+    assert found["passengers"] == [Passenger("A", 5)]
+
+
+def test_a_text_is_never_taken_for_anything_else():
+    assert call(flight="5", seats="2")["flight"] == "5"
+    assert lines(flight=5) == ['flight: 5 does not fit; expected a string; for example "text"']
+
+
+def test_every_argument_that_is_wrong_is_told_with_place_shape_and_example():
+    assert lines(seats=10, tier="third", passengers=[{"name": "A", "age": 1}, {"name": "B", "age": -1}]) == [
+        'flight: missing; expected a string; for example "text"',
+        "seats: 10 does not fit; expected an integer at least 1, at most 9; for example 1",
+        "passengers[1].age: -1 does not fit; expected an integer at least 0; for example 0",
+        'tier: Invalid enum value \'third\'; expected one of "first", "economy"; for example "first"',
+    ]
+
+
+def test_members_that_are_missing_inside_are_named():
+    (line,) = lines(flight="OS 1", passengers=[{"name": "A"}])
+    assert line == (
+        "passengers[0]: Object missing required field 'age'; expected an object with 'name', 'age'; "
+        'for example {"name":"text","age":0}'
+    )
+
+
+def test_the_value_of_a_mapping_has_no_name_in_the_message():
+    (line,) = lines(flight="OS 1", extra={"a": "x"})
+    assert line == "extra[...]: Expected 'int', got 'str'; expected an integer; for example 1"
+
+
+@pytest.mark.parametrize("name", ["dryRun", "dry-run", "DRY_RUN", "dryrun", "dry_rum", "dr_yrun"])
+def test_a_misspelt_argument_is_not_lost(name):
+    assert lines(flight="OS 1", **{name: True}) == [f"{name}: no such argument; did you mean 'dry_run'?"]
+
+
+@pytest.mark.parametrize("name", ["toolCallId", "explanation", "", "x" * 100, "flights"])
+def test_what_others_add_to_every_call_is_dropped(name):
+    assert call(flight="OS 1", **{name: "anything"})["flight"] == "OS 1"
+
+
+def test_a_tool_without_parameters_drops_it_too():
+    def nothing(): ...
+
+    arguments = fitting(read_signature(nothing, Context, closed=True))
+    assert arguments(Raw(b'{"toolCallId": 1}')) == {}
+
+
+def test_a_value_that_has_no_bounds_is_told_and_no_crash():
+    (line,) = lines_of(b'{"flight": "a", "seats": 1e999}')
+    assert line.startswith("seats: ")
+    (line,) = lines_of(b'{"flight": "a", "seats": %s}' % (b"9" * 5000))
+    assert line.startswith("seats: ")
+
+
+def lines_of(raw):
+    with pytest.raises(Unmendable) as caught:
+        BOOK(Raw(raw))
+    return caught.value.lines
+
+
+def test_what_a_peer_wrote_is_shown_short_and_printable():
+    (line,) = lines(flight="a", seats="\u202e\x1b[31m" + "9" * 1000)
+    assert line.isprintable() and len(line) < 400
+    assert all(len(line) < 4 * LONGEST_NAME for line in lines(**{"fligh\x1b": 1, "passengers": [{"name" * 50: 1}]}))
+
+
+@pytest.mark.parametrize("raw", [b"[]", b"1", b'"a"', b"null"])
+def test_what_is_no_object_is_not_mended(raw):
+    with pytest.raises(msgspec.ValidationError):
+        BOOK(Raw(raw))
+
+
+def test_digits_of_numbers_that_fit_are_kept_while_others_are_mended():
+    from decimal import Decimal
+
+    def pay(amount: Decimal, count: int): ...
+
+    arguments = fitting(read_signature(pay, Context, closed=True))
+    found = arguments(Raw(b'{"amount": 0.1000000000000000000000000001, "count": "2"}'))
+    assert found == {"amount": Decimal("0.1000000000000000000000000001"), "count": 2}
