@@ -389,3 +389,39 @@ def test_null_is_accepted_where_it_is_the_default():
 def test_a_type_that_json_has_not_is_refused_by_name(hint):
     with pytest.raises(LocalError, match="function"):
         reader(hint)
+
+
+class Limit:
+    """A constraint of a library that msgspec does not read."""
+
+    def __init__(self, ge):
+        self.ge = ge
+
+
+Limit.__module__ = "annotated_types"
+
+
+class Described(TypedDict):
+    a: Required[Annotated[int, "How many"]]
+    b: Annotated[int, "not this", Meta(description="this")]
+
+
+class Lost(msgspec.Struct):
+    a: Annotated[int, Limit(1)]
+
+
+@dataclasses.dataclass
+class Foreign:
+    a: int
+    __pydantic_fields__ = {"a": 1}
+
+
+def test_a_text_in_a_class_describes_its_field():
+    properties = schema_of(Described)["properties"]
+    assert [properties[name]["description"] for name in "ab"] == ["How many", "this"]
+
+
+@pytest.mark.parametrize("hint", [Lost, list[Lost], Lost | None, Foreign])
+def test_a_check_that_would_be_lost_in_a_class_is_refused(hint):
+    with pytest.raises(LocalError, match="checked"):
+        reader(hint)

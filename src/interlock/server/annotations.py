@@ -10,13 +10,13 @@ from __future__ import annotations
 import collections.abc
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin
 
 import msgspec
 
 from ..wire.errors import LocalError
 
-__all__ = ["NO_DEFAULT", "Made", "default_of", "optional", "readable"]
+__all__ = ["NO_DEFAULT", "Made", "default_of", "optional", "readable", "said_in_class"]
 
 NO_DEFAULT: Any = object()
 
@@ -84,6 +84,18 @@ def _is_field(value: Any) -> bool:
     return callable(getattr(value, "is_required", None)) and hasattr(value, "default_factory")
 
 
+def said_in_class(hint: Any) -> str | None:
+    """The description of a field in a class. msgspec reads the class itself, so a limit of others would be lost."""
+    while get_origin(hint) in (Required, NotRequired):
+        (hint,) = get_args(hint)
+    if get_origin(hint) is not Annotated:
+        return None
+    for extra in hint.__metadata__:
+        if _is_foreign(extra):
+            raise LocalError(f"{extra!r} is not checked in a field of a class: use msgspec.Meta there, or a model")
+    return next((extra for extra in hint.__metadata__ if isinstance(extra, str)), None)
+
+
 # --- one Meta out of everything that was said ---------------------------------------------------------
 
 
@@ -128,8 +140,7 @@ def _tidy(limits: dict[str, Any], extra: Any) -> dict[str, Any]:
 
 def _check_understood(extra: Any, understood: bool) -> None:
     """Only for the libraries whose words we claim to know; others may annotate for whom they like (PEP 593)."""
-    kind = cast("type[Any]", type(extra))
-    if kind.__module__.partition(".")[0] not in _FOREIGN:
+    if not _is_foreign(extra):
         return
     if _is_field(extra):
         if extra.alias is not None or extra.validation_alias is not None:
@@ -139,6 +150,10 @@ def _check_understood(extra: Any, understood: bool) -> None:
     known = {*_CONSTRAINTS, *_WORDS, *_HARMLESS, "documentation"}
     if (names and not names <= known) or not (understood or names):
         raise LocalError(f"{extra!r} in Annotated cannot be checked here: check it in the function, or use a model")
+
+
+def _is_foreign(extra: Any) -> bool:
+    return cast("type[Any]", type(extra)).__module__.partition(".")[0] in _FOREIGN
 
 
 def _members(extra: Any) -> dict[str, Any]:

@@ -5,12 +5,15 @@ A model is recognised by what it can do (`model_json_schema`, `model_validate`);
 
 from __future__ import annotations
 
-import pathlib
-from typing import Any, cast
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 __all__ = ["decode_custom", "is_model", "is_path", "model_schema"]
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 
 def is_model(kind: Any) -> bool:
@@ -18,7 +21,9 @@ def is_model(kind: Any) -> bool:
 
 
 def is_path(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+    """Who has such a type has loaded its module; nobody else should have to."""
+    pathlib = sys.modules.get("pathlib")
+    return pathlib is not None and isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
 
 
 def model_schema(model: Any) -> dict[str, Any]:
@@ -37,7 +42,7 @@ def decode_custom(kind: Any, value: Any) -> Any:
     raise NotImplementedError
 
 
-def _path(kind: type[pathlib.PurePath], value: Any) -> pathlib.PurePath:
+def _path(kind: type[PurePath], value: Any) -> PurePath:
     if not isinstance(value, str):
         raise ValueError(f"Expected `str`, got `{_kind_of(value)}`")
     if "\0" in value:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect as mi
 
 from ..wire.errors import LocalError
+from .annotations import said_in_class
 from .foreign_schema import inlined
 from .models import is_model, is_path, model_schema
 
@@ -106,11 +107,16 @@ class TypeWriter:
     def record(self, node: Any) -> Schema:
         if isinstance(node, mi.NamedTupleType) or getattr(node, "array_like", False):
             return self._row(node)
+        if hasattr(node.cls, "__pydantic_fields__"):
+            raise LocalError(
+                f"{node.cls.__name__}: a dataclass of pydantic is not checked as it would: make it a model"
+            )
         properties: Schema = {}
         if getattr(node, "tag_field", None) is not None:
             properties[node.tag_field] = {"const": node.tag}
         required = [*properties, *(field.encode_name for field in node.fields if field.required)]
-        properties |= {field.encode_name: self.field(field) for field in node.fields}
+        hints = _hints(node.cls)
+        properties |= {field.encode_name: self.field(field, hints.get(field.name)) for field in node.fields}
         closed = {"additionalProperties": False} if getattr(node, "forbid_unknown_fields", False) else {}
         told: Schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
         return {**told, **closed, **_documented(node.cls)}
@@ -118,14 +124,16 @@ class TypeWriter:
     def _row(self, node: Any) -> Schema:
         """Fields by position; their names are worth telling all the same."""
         tag = [{"const": node.tag}] if getattr(node, "tag_field", None) is not None else []
-        fields = [{"description": field.name, **self.field(field)} for field in node.fields]
+        hints = _hints(node.cls)
+        fields = [{"description": field.name, **self.field(field, hints.get(field.name))} for field in node.fields]
         needed = len(tag) + max((at + 1 for at, field in enumerate(node.fields) if field.required), default=0)
         closed = not hasattr(node, "forbid_unknown_fields") or node.forbid_unknown_fields
         row = _fixed([*tag, *fields], needed)
         return {**(row if closed else {key: row[key] for key in row if key not in ("items", "maxItems")})}
 
-    def field(self, field: mi.Field) -> Schema:
-        written = self.write(field.type)
+    def field(self, field: mi.Field, hint: Any) -> Schema:
+        said = said_in_class(hint)
+        written = {**({"description": said} if said else {}), **self.write(field.type)}
         if field.default is not msgspec.NODEFAULT:
             return with_default(written, field.default)
         if field.default_factory in (list, dict, set):
@@ -347,11 +355,12 @@ def _literals(hint: Any, seen: set[int]) -> Iterator[tuple[Any, ...]]:
             yield from _literals(inner, seen)
     if isinstance(hint, type) and id(hint.__dict__) not in seen and "__annotations__" in hint.__dict__:
         seen.add(id(hint.__dict__))
-        yield from (found for inner in _hints(hint) for found in _literals(inner, seen))
+        yield from (found for inner in _hints(hint).values() for found in _literals(inner, seen))
 
 
-def _hints(kind: type) -> list[Any]:
+def _hints(kind: Any) -> dict[str, Any]:
+    """Of the fields of a class, as far as they can be found from outside."""
     try:
-        return list(get_type_hints(kind, include_extras=True).values())
+        return get_type_hints(get_origin(kind) or kind, include_extras=True)
     except (NameError, TypeError):
-        return []
+        return {}
