@@ -171,6 +171,16 @@ def test_nothing_stays_open(tree):
     assert len(os.listdir(folder)) == before
 
 
+@pytest.mark.parametrize("becomes", ["link", "nothing"])
+def test_looking_again_notices_what_changed(root, becomes):
+    """Where paths cannot be opened step by step, what became a link while it was read is not given out."""
+    tree = FileTree(root, hidden=False, most_bytes=100, stepwise=False)
+    with pytest.raises(NotThere), tree._opened(["a.txt"]):
+        (root / "a.txt").unlink()
+        if becomes == "link":
+            (root / "a.txt").symlink_to(root.parent / "key")
+
+
 def test_a_link_put_in_place_while_it_is_read_leads_nowhere(root):
     """Somebody swaps a folder and a link to another one as fast as he can: no step ever follows the link."""
     tree = FileTree(root, hidden=False, most_bytes=100)

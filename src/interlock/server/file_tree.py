@@ -65,14 +65,10 @@ class FileTree:
     def entries(self, parts: Sequence[str]) -> list[Entry]:
         """What is in a folder; nothing where there is none."""
         try:
-            found = self.read(parts) if self._is_folder(parts) else []
+            with self._opened(parts) as place:
+                return self._entries(place) if stat.S_ISDIR(os.stat(place).st_mode) else []
         except NotThere:
             return []
-        return found if isinstance(found, list) else []
-
-    def _is_folder(self, parts: Sequence[str]) -> bool:
-        with self._opened(parts) as place:
-            return stat.S_ISDIR(os.stat(place).st_mode)
 
     def _bytes(self, place: int | str, size: int) -> bytes:
         if size <= self.most_bytes:
@@ -88,11 +84,8 @@ class FileTree:
         found: list[Entry] = []
         with os.scandir(place) as entries:
             for entry in entries:
-                is_folder = entry.is_dir(follow_symlinks=False)
-                if not self._may_be_seen(entry.name) or not (is_folder or entry.is_file(follow_symlinks=False)):
-                    continue
-                facts = entry.stat(follow_symlinks=False)
-                found.append(Entry(entry.name, is_folder, facts.st_size, facts.st_mtime))
+                if self._may_be_seen(entry.name) and (seen := _entry(entry)) is not None:
+                    found.append(seen)
         return sorted(found, key=lambda entry: entry.name)
 
     def _may_be_seen(self, name: str) -> bool:
@@ -117,7 +110,7 @@ class FileTree:
         try:
             yield place
             if isinstance(place, str):
-                self._looked_at(parts)
+                self._look_again(parts)
         finally:
             if isinstance(place, int):
                 os.close(place)
@@ -137,6 +130,23 @@ class FileTree:
         if os.path.realpath(path, strict=True) != path:
             raise NotThere  # a link is in it, or another spelling
         return path
+
+    def _look_again(self, parts: Sequence[str]) -> None:
+        try:
+            self._looked_at(parts)
+        except OSError:
+            raise NotThere from None
+
+
+def _entry(entry: os.DirEntry[str]) -> Entry | None:
+    """None for a link, a device, or what is gone by now."""
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(facts.st_mode) and not stat.S_ISREG(facts.st_mode):
+        return None
+    return Entry(entry.name, stat.S_ISDIR(facts.st_mode), facts.st_size, facts.st_mtime)
 
 
 def _is_text(name: str) -> bool:
