@@ -411,8 +411,8 @@ MEMBERS = {
     "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
-    "Exchange": "ask begin_once deadline end_once home live meta method notify outlet params patience peer raw redact "
-    "release_stream silence timer",
+    "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
+    "redact release_stream silence timer",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "

@@ -332,6 +332,16 @@ async def test_a_client_that_never_comes_back_leaves_nothing_behind():
         assert len(server.asker.parking) == 0
 
 
+@pytest.mark.requirement("MRTR-018")
+async def test_a_run_that_waits_does_not_outlive_the_connection_it_waits_on():
+    parked = {"name": "book_parked", "arguments": {"flight": "OS 1"}}
+    async with raw() as one:
+        server = sys.modules["support.servers.asking"].server
+        await one.result("tools/call", parked)
+        assert len(server.asker.parking) == 1
+    assert len(server.asker.parking) == 0
+
+
 @over_carriers
 async def test_a_ticket_is_good_once(carrier):
     params = {"name": "book_parked", "arguments": {"flight": "OS 1"}}
@@ -342,7 +352,12 @@ async def test_a_ticket_is_good_once(carrier):
         assert list(again["inputRequests"]) == ["seat"] and again["requestState"] != asked["requestState"]
         assert (await peer.error("tools/call", retry))["code"] == -32602
         wrong = {**params, "requestState": again["requestState"], "inputResponses": {"seat": 7}}
-        assert (await peer.error("tools/call", wrong, judged=False))["code"] == -32602
+        for _ in range(2):  # a wrong answer does not use it up
+            told = await peer.error("tools/call", wrong, judged=False)
+            assert told["code"] == -32602 and "malformed" in told["message"]
+        right = {**params, "requestState": again["requestState"], "inputResponses": {"seat": SEAT}}
+        assert len((await peer.result("tools/call", right))["inputRequests"]) == 2
+        assert (await peer.error("tools/call", right))["code"] == -32602
 
 
 @over_carriers

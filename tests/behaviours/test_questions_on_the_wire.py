@@ -490,6 +490,40 @@ async def test_sampling_with_tools_is_refused_by_a_client_that_declared_none(car
     assert asked == []
 
 
+TEXT = {"type": "text", "text": "x"}
+
+
+@pytest.mark.requirement("SAMP-34", "SAMP-011", "SAMP-27")
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *({"messages": ...}, {"maxTokens": ...}, {"maxTokens": "5"}, {"maxTokens": 1.5}, {"maxTokens": None}),
+        *({"messages": None}, {"messages": "hi"}, {"messages": {}}, {"messages": [5]}, {"maxTokens": True}),
+        *({"messages": [{"role": "user"}]}, {"messages": [{"content": TEXT}]}),
+        {"messages": [{"role": "system", "content": TEXT}]},
+    ],
+)
+@over_carriers
+@over_all
+async def test_sampling_without_what_it_must_say_never_reaches_the_model(carrier, revision, broken):
+    """Refused as the mistake of the server; said as it must be, the same is answered."""
+    asked = []
+
+    def sample(params):
+        asked.append(params)
+        return SAMPLED
+
+    params = {name: value for name, value in {**SAMPLING, **broken}.items() if value is not ...}
+    told = await told_by_ours(carrier, revision, "sampling/createMessage", params, sample=sample)
+    if revision == NEWEST:
+        assert isinstance(told["error"], BadResult)
+    else:
+        assert told["error"]["code"] == -32602
+    assert asked == []
+    told = await told_by_ours(carrier, revision, "sampling/createMessage", SAMPLING, sample=sample)
+    assert told["result"] == SAMPLED and asked == [SAMPLING]
+
+
 RESULT = {"type": "tool_result", "toolUseId": "u1", "content": []}
 
 

@@ -3,9 +3,12 @@
 In these tests the older conversation counts its requests, the newer one names them: the type of an id tells the era.
 """
 
+import asyncio
+
 import pytest
 
-from support.modern_peer import ACKNOWLEDGED, NOTICE_OF, UPDATED, hears, modern, same, settled, tag_of
+from interlock import Client
+from support.modern_peer import ACKNOWLEDGED, NOTICE_OF, UPDATED, connected, hears, modern, same, settled, tag_of
 from support.transcripts import Transcript
 from support.wire_peer import (
     CAPABILITIES_KEY,
@@ -14,6 +17,7 @@ from support.wire_peer import (
     HANDSHAKE,
     MODERN,
     VERSION_KEY,
+    fresh,
     server_under_test,
 )
 
@@ -276,3 +280,116 @@ async def test_a_server_of_the_older_era_alone_says_so_to_a_newer_client(carrier
             assert sorted(error["data"]["supported"]) == sorted(HANDSHAKE)
             assert error["data"]["requested"] == MODERN[0]
         assert [tool["name"] for tool in (await peer.result("tools/list", {}))["tools"]] == ["first"]
+
+
+# --- both at once, and neither for the other ---
+
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "small"}
+
+
+@over_both
+@pytest.mark.requirement("COMPAT-001", "COMPAT-002")
+async def test_many_calls_of_both_eras_at_once(carrier, revision):
+    """Sent without waiting, answered in any order, each exactly once and in the words of its era."""
+    async with server_under_test(carrier, revision, check=False) as peer:
+        for number in range(1000, 1030):
+            call = {"name": ("add", "add_in_thread")[number % 2], "arguments": {"a": number, "b": 1}}
+            peer.send(peer.frame("tools/call", call, id=number))
+            send_modern(peer, "tools/call", call, id=str(number))
+        answers = [await peer.receive() for _ in range(60)]
+        assert len({repr(answer["id"]) for answer in answers}) == 60
+        for answer in answers:
+            assert answer["result"]["content"][0]["text"] == str(int(answer["id"]) + 1)
+            assert ("resultType" in answer["result"]) is isinstance(answer["id"], str)
+        judge_apart(peer)
+
+
+@over_both
+@pytest.mark.requirement("COMPAT-001", "COMPAT-003")
+async def test_both_eras_are_asked_at_the_same_time(carrier, revision):
+    """The older client by a request on its session, the newer by a result; each answer reaches its own call."""
+    call = {"name": "sampled", "arguments": {}}
+    able = {CAPABILITIES_KEY: {"sampling": {}}}
+    async with server_under_test(
+        carrier, revision, server="asking", capabilities={"sampling": {}}, check=False
+    ) as peer:
+        peer.send(peer.frame("tools/call", call, id=900))
+        question = await peer.expect("sampling/createMessage")
+        asked = (await ask_modern(peer, "tools/call", call, id="new", **able))["result"]
+        [(key, told)] = asked["inputRequests"].items()
+        assert told["params"]["messages"] == question["params"]["messages"]
+        inputs = {"inputResponses": {key: {**SAMPLED, "content": {"type": "text", "text": "Rome"}}}}
+        retry = {**call, **inputs, "requestState": asked["requestState"]}
+        new = (await ask_modern(peer, "tools/call", retry, id="again", **able))["result"]
+        peer.send({"jsonrpc": "2.0", "id": question["id"], "result": SAMPLED})
+        old = (await peer.response(900))["result"]
+        assert [each["content"][0]["text"] for each in (old, new)] == ["Paris", "Rome"]
+
+
+@pytest.mark.parametrize("able", [{"sampling": {}}, {}])
+@over_both
+@pytest.mark.requirement("COMPAT-002", "COMPAT-003")
+async def test_what_a_client_declares_in_one_era_does_not_count_in_the_other(carrier, revision, able):
+    call = {"name": "sampled", "arguments": {}}
+    async with server_under_test(carrier, revision, server="asking", capabilities=able, check=False) as peer:
+        other = {CAPABILITIES_KEY: {} if able else {"sampling": {}}}
+        new = await ask_modern(peer, "tools/call", call, id="new", **other)
+        peer.send(peer.frame("tools/call", call, id=900))
+        old = await peer.receive()
+        if able:
+            assert new["error"]["code"] == -32021
+            assert old["method"] == "sampling/createMessage"
+            peer.send({"jsonrpc": "2.0", "id": old["id"], "result": SAMPLED})
+            assert (await peer.response(900))["result"]["content"][0]["text"] == "Paris"
+        else:
+            assert new["result"]["resultType"] == "input_required"
+            assert (old["id"], old["error"]["code"]) == (900, -32601)
+
+
+@over_both
+@pytest.mark.requirement("COMPAT-003")
+async def test_an_introduction_is_answered_in_the_words_of_its_own_era(carrier, revision):
+    """Whatever the newer era did before; and a version that has no handshake is never agreed on."""
+    async with server_under_test(carrier, revision, opened=False, check=False) as peer:
+        await ask_modern(peer, "tools/list", id="before")
+        early = await peer.error("tools/list", {}, judged=False)  # nobody has introduced himself yet
+        assert early["code"] in (-32600, -32602)
+        found = await peer.open()
+        assert found.keys() <= {"protocolVersion", "capabilities", "serverInfo", "instructions"}
+        assert (found["protocolVersion"], found["serverInfo"]["name"]) == (revision, "basic")
+        judge_apart(peer)
+    async with server_under_test(carrier, revision, opened=False, check=False) as peer:
+        hello = {"protocolVersion": MODERN[0], "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        assert (await peer.result("initialize", hello))["protocolVersion"] == HANDSHAKE[-1]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.requirement("COMPAT-001", "COMPAT-003")
+async def test_a_handshake_holds_for_its_own_connection_alone(revision):
+    """Two clients of one server: what the first one agreed on and set is not the second one's."""
+    server = fresh("support.servers.basic").server
+    apart = {"opened": False, "check": False}
+    async with connected(server, revision) as first, connected(server, revision, **apart) as second:
+        await first.result("logging/setLevel", {"level": "error"})
+        assert "error" in await second.request("tools/list", {}, judged=False)
+        assert "result" in await ask_modern(second, "tools/list", id="new")
+        await second.open()
+        for peer in (first, second):
+            await peer.result("tools/call", {"name": "shout", "arguments": {}})
+        assert [each["level"] for each in first.notices("notifications/message")] == ["error"]
+        assert "warning" in [each["level"] for each in second.notices("notifications/message")]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.requirement("COMPAT-001")
+async def test_clients_of_both_eras_work_at_once_with_one_server(revision):
+    server = fresh("support.servers.basic").server
+    async with Client(server, revision=revision) as old, Client(server, revision=MODERN[0]) as new:
+        assert (old.revision, new.revision) == (revision, MODERN[0])
+        calls = [
+            client.call_tool("add", {"a": number, "b": index})
+            for number in range(20)
+            for index, client in enumerate((old, new))
+        ]
+        found = [result.text for result in await asyncio.gather(*calls)]
+        assert found == [str(number + index) for number in range(20) for index in range(2)]

@@ -1,4 +1,4 @@
-"""What the tests of questions share: how both sides are started, and what either side must have seen.
+"""What the tests of questions share: our server, and what either side must have seen.
 
 Each peer has a client and a server of the same words (peers/*_asking_client.*, *_asking_server.*), so that one set of
 expectations serves them all.
@@ -7,84 +7,24 @@ expectations serves them all.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import re
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import interlock
 from interlock import Client
 from interlock.revisions.probing import Verdicts
 from interlock.revisions.rounds import STATE_REFUSED
 from interlock.wire.errors import CannotAsk
 from interop.spoken import outcome
+from interop.told import our_server
 from support.wire_peer import HANDSHAKE, MODERN
 
-SERVER = str(Path(__file__).parents[1] / "support" / "servers" / "asking.py")
-_SOURCE = str(Path(interlock.__file__).resolve().parents[1])
+OUR_SERVER = our_server(str(Path(__file__).parents[1] / "support" / "servers" / "asking.py"))
 BEFORE_PAGES = HANDSHAKE[:-1]
-_START_SECONDS = 60
-_STORY_SECONDS = 100
-
-# Said in the command itself: SDKs give a child few variables, and it must load the very code that is tested.
-OUR_SERVER = ["env", f"PYTHONPATH={_SOURCE}", sys.executable, "-m", "interlock", "run", SERVER]
-
-
-def foreign_environment() -> dict[str, str]:
-    """Ours, without the path of our code: it is no business of a peer's interpreter."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-
-
-@contextmanager
-def served(command: Sequence[str], said: Path) -> Iterator[str]:
-    """A server over HTTP, by the address that it says on stderr; `said` is the file for that."""
-    with said.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file, env=foreign_environment()
-        )
-    try:
-        yield _address(process, said)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _address(process: subprocess.Popen[bytes], said: Path) -> str:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        if found := re.search(r"(http://\S+)\n", said.read_text()):
-            return found[1]
-        time.sleep(0.02)
-    raise AssertionError(f"no address was said: {said.read_text()[-3000:]}")
 
 
 # --- a client of theirs, asked by our server -------------------------------------------------------
-
-
-def story(client: Sequence[str], mode: str, *target: str) -> dict[str, Any]:
-    """What the client of a peer saw of the server at `target` (an address, or a command)."""
-    done = subprocess.run(
-        [*client, mode, *target],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_STORY_SECONDS,
-        env=foreign_environment(),
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
 
 
 def check_story(saw: dict[str, Any], *, stateless: bool) -> None:

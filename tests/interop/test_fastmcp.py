@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,10 +11,12 @@ import pytest
 from interlock import Client, Refused
 from interlock.revisions.probing import Verdicts
 from interlock.wire.types.content import ImageContent, TextContent
+from interop.environments import PEERS
+from interop.spoken import begun
+from interop.told import story
 from support.wire_peer import HANDSHAKE, MODERN
 
-HERE = Path(__file__).parent
-SERVER = HERE.parent / "support" / "servers" / "basic.py"
+SERVER = Path(__file__).parents[1] / "support" / "servers" / "basic.py"
 BOTH = (HANDSHAKE[-1], MODERN[-1])
 
 
@@ -44,20 +44,16 @@ async def visit_the_rest(client: Client) -> None:
 
 
 async def visit_and_give_up(client: Client) -> None:
-    running = asyncio.Event()
-    call = client.call_tool("slow", {"name": "a"}, on_progress=lambda *_: running.set())
-    task = asyncio.create_task(call)
-    async with asyncio.timeout(20):
-        await running.wait()
-    task.cancel()
+    call = await begun(client, "a")
+    call.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await call
     assert (await client.call_tool("was_stopped", {"name": "a"}, timeout=20)).text == "stopped"
 
 
 @pytest.fixture
 def server_command(peer_python):
-    return [peer_python("fastmcp"), str(HERE / "peers" / "fastmcp_server.py")]
+    return [peer_python("fastmcp"), str(PEERS / "fastmcp_server.py")]
 
 
 @pytest.mark.parametrize("revision", BOTH)
@@ -79,11 +75,8 @@ async def test_our_client(server_command, revision):
 
 @pytest.mark.parametrize(("mode", "revision"), [("legacy", HANDSHAKE[-1]), ("auto", MODERN[-1])])
 def test_our_server(peer_python, tmp_path, mode, revision):
-    script = str(HERE / "peers" / "fastmcp_client.py")
-    command = [peer_python("fastmcp"), script, mode, str(tmp_path / "status"), sys.executable, str(SERVER)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr[-3000:]
-    saw = json.loads(done.stdout)
+    script = str(PEERS / "fastmcp_client.py")
+    saw = story([peer_python("fastmcp"), script, mode, str(tmp_path / "status"), sys.executable, str(SERVER)])
     assert saw["revision"] == revision
     assert "blocks" in {tool["name"] for tool in saw["tools"]}
     assert [each["uri"] for each in saw["resources"]] == ["note://one", "note://bytes"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interop.environments import PEERS
+from interop.told import our_server, served, story
 from support.wire_peer import MODERN
 
-HERE = Path(__file__).parent
-SERVER = str(HERE.parent / "support" / "servers" / "basic.py")
+SERVER = str(Path(__file__).parents[1] / "support" / "servers" / "basic.py")
 OWN = {
     "exit status",  # of a process
     "notices",  # come in the order in which streams are read
@@ -25,38 +25,17 @@ OWN = {
 }
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    """Our server on a free port."""
-    command = [sys.executable, "-m", "interlock", "run", SERVER, "--http", "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    try:
-        line = process.stderr.readline()  # type: ignore[union-attr]
-        yield re.findall(r"http://\S+", line)[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
-def saw(python: str, mode: str, status: Path, *target: str) -> dict[str, Any]:
-    command = [python, str(HERE / "peers" / "mcp2_client.py"), mode, str(status), *target]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
-
-
 def without_references(told: Any) -> Any:
     """Failures that are kept from clients have a number of their own each."""
     return json.loads(re.sub(r"reference [0-9a-f]{8}", "reference", json.dumps(told)))
 
 
 @pytest.mark.parametrize("mode", [*MODERN, "auto"])
-def test_it_sees_over_http_what_it_sees_over_stdio(
-    peer_python: Callable[[str], str], tmp_path: Path, address: str, mode: str
-):
-    python = peer_python("mcp2")
-    pipe = saw(python, mode, tmp_path / "a", sys.executable, SERVER)
-    web = saw(python, mode, tmp_path / "b", address)
+def test_it_sees_over_http_what_it_sees_over_stdio(peer_python: Callable[[str], str], tmp_path: Path, mode: str):
+    client = [peer_python("mcp2"), str(PEERS / "mcp2_client.py"), mode]
+    pipe = story([*client, str(tmp_path / "a"), sys.executable, SERVER])
+    with served([*our_server(SERVER), "--http", "--port", "0"], tmp_path / "said") as address:
+        web = story([*client, str(tmp_path / "b"), address])
     assert web["revision"] == MODERN[-1]
     assert web.keys() == pipe.keys()
     different = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -12,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from interop.environments import PEERS
 from interop.spoken import SPOKEN, STATEFUL
+from interop.told import story
 from support.wire_peer import HANDSHAKE, MODERN
 
-HERE = Path(__file__).parent
-SERVER = HERE.parent / "support" / "servers" / "basic.py"
+SERVER = Path(__file__).parents[1] / "support" / "servers" / "basic.py"
 HARD = "hé\u2028\x85\n😀"
 OLDEST = HANDSHAKE[0]
 BEFORE_TITLES = HANDSHAKE[:2]  # and before structured output, resource links and elicitation
@@ -33,10 +33,7 @@ def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFac
     def run(peer: str, mode: str) -> dict[str, Any]:
         python = peer_python(peer)
         status = tmp_path_factory.mktemp(f"{peer}-{mode}") / "status"
-        command = [python, str(HERE / "peers" / f"{peer}_client.py"), mode, str(status), sys.executable, str(SERVER)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout)
+        return story([python, str(PEERS / f"{peer}_client.py"), mode, str(status), sys.executable, str(SERVER)])
 
     return run
 

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.revisions.rounds import STATE_REFUSED
 from interlock.wire.exchange import Principal
-from support.doubles import turns
+from support.doubles import Outlet, turns
 from support.rounds import Rounds, accept, form
 from support.virtual_time import virtual_time
 
@@ -84,14 +84,35 @@ async def test_there_is_a_bound():
     await turns()
 
 
-async def test_a_malformed_answer_ends_the_run():
+async def test_a_malformed_answer_costs_nothing():
+    """Not the ticket, not the run, not even the other answers; and the right ones count once."""
+
     async def asks(exchange):
-        await exchange.ask(form("A?", "a"))
+        one, two = await asyncio.gather(exchange.ask(form("A?", "a")), exchange.ask(form("B?", "b")))
+        return {"sum": one["content"]["n"] + two["content"]["n"]}
 
     rounds = Rounds(asks, **PARKS)
     state = (await rounds())["requestState"]
-    assert (await rounds({"a": 7}, state))["code"] == -32602
-    await turns()
+    for wrong in (7, {"action": "no"}, [], None):
+        assert (await rounds({"a": accept(n=5), "b": wrong}, state))["code"] == -32602
+        assert len(rounds.asker.parking) == 1
+    assert (await rounds({"a": accept(n=1), "b": accept(n=2)}, state))["sum"] == 3
+    assert (await rounds({"a": accept(n=1), "b": accept(n=2)}, state))["message"] == STATE_REFUSED
+
+
+@virtual_time
+async def test_malformed_answers_do_not_keep_a_run_alive():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks, seconds=60, **PARKS)
+    state = (await rounds())["requestState"]
+    for _ in range(2):
+        await asyncio.sleep(29)
+        assert (await rounds({"a": 7}, state))["code"] == -32602
+    await asyncio.sleep(3)
+    assert len(rounds.asker.parking) == 0
+    assert (await rounds({"a": 7}, state))["message"] == STATE_REFUSED
 
 
 async def test_cancelling_a_round_ends_the_run():
@@ -163,7 +184,7 @@ async def test_a_question_asked_while_it_was_parked_is_in_the_next_round():
 
 
 @pytest.mark.parametrize("answer", [7, {"action": "accept", "content": {"n": 10**400}}, {"action": "no"}])
-async def test_whatever_is_wrong_with_an_answer_ends_the_run(answer):
+async def test_whatever_is_wrong_with_an_answer_leaves_the_run_as_it_is(answer):
     ended = []
 
     def check(members):
@@ -179,6 +200,9 @@ async def test_whatever_is_wrong_with_an_answer_ends_the_run(answer):
     state = (await rounds())["requestState"]
     assert (await rounds({"a": answer}, state))["code"] in (-32602, -32603)
     await turns()
+    assert ended == [] and len(rounds.asker.parking) == 1
+    rounds.asker.parking.close()
+    await turns()
     assert ended == [1]
 
 
@@ -192,3 +216,26 @@ async def test_one_of_two_who_ask_the_same_may_give_up():
 
     for rules in (PARKS, {}):
         assert (await Rounds(asks, **rules).all_of(GIVEN))["n"] == 0
+
+
+async def test_a_connection_takes_the_runs_along_that_were_parked_on_it():
+    ended = []
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            ended.append(exchange.params.arguments)
+        return {"done": True}
+
+    rounds = Rounds(asks, **PARKS)
+    gone, moved = await rounds(arguments={"n": 1}), await rounds(arguments={"n": 2})
+    first, rounds.outlet = rounds.outlet, Outlet()
+    stays = await rounds(arguments={"n": 3})
+    moved = await rounds({}, moved["requestState"], arguments={"n": 2})  # its client has come back elsewhere
+    rounds.asker.parking.leave(first)
+    await turns()
+    assert [bytes(each) for each in ended] == [b'{"n":1}'] and len(rounds.asker.parking) == 2
+    assert (await rounds(GIVEN, gone["requestState"], arguments={"n": 1}))["message"] == STATE_REFUSED
+    assert (await rounds(GIVEN, stays["requestState"], arguments={"n": 3}))["done"] is True
+    assert (await rounds(GIVEN, moved["requestState"], arguments={"n": 2}))["done"] is True

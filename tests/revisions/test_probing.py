@@ -249,6 +249,31 @@ async def test_a_verdict_saves_the_probe():
     assert second.said() == [["initialize"]]
 
 
+async def test_who_has_not_looked_says_nothing_about_the_era():
+    """A client that was told to shake hands does, and one that comes after it is not misled."""
+    verdicts = Verdicts()
+    await Dialled([welcome()], names=("2025-11-25",), verdicts=verdicts, target="t").open()
+    assert verdicts.get("t") is None
+    after = Dialled([discovery(NEWEST)], verdicts=verdicts, target="t")
+    assert (await after.open()).revision.name == NEWEST
+    await Dialled([welcome()], names=("2025-11-25",), verdicts=verdicts, target="t").open()
+    assert verdicts.get("t") is Era.STATELESS
+
+
+async def test_a_verdict_that_is_used_does_not_last_longer(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(probing, "monotonic", lambda: clock[0])
+    verdicts = Verdicts(handshake_seconds=10)
+    await Dialled([error_frame(-32601), welcome()], verdicts=verdicts, target="t").open()
+    for clock[0] in (104.0, 108.0):
+        again = Dialled([welcome()], verdicts=verdicts, target="t")
+        await again.open()
+        assert again.said() == [["initialize"]]
+    clock[0] = 111.0
+    upgraded = Dialled([discovery(NEWEST)], verdicts=verdicts, target="t")
+    assert (await upgraded.open()).revision.name == NEWEST
+
+
 async def test_a_stateless_verdict_never_skips_the_discovery():
     verdicts = Verdicts()
     await Dialled([discovery(NEWEST)], verdicts=verdicts, target="t").open()

@@ -9,7 +9,7 @@ from msgspec import Raw
 from interlock.revisions.rounds import STATE_REFUSED, Questions
 from interlock.state.sealing import Seal
 from interlock.wire.errors import LocalError
-from interlock.wire.exchange import Principal
+from interlock.wire.exchange import Principal, Question
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
 
@@ -116,6 +116,58 @@ async def test_single_use():
     state = (await rounds())["requestState"]
     assert (await rounds(YES, state))["said"] == "accept"
     assert await rounds(YES, state) == REFUSED
+
+
+FORM = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("question", "wrong", "right"),
+    [
+        (form("N?", "k"), [7, None, [], {"action": "no"}, {"content": {}}], accept()),
+        (
+            Question("elicitation/create", {"message": "N?", "requestedSchema": FORM}, (), "k"),
+            [accept(), accept(n="1"), accept(n=0), {"action": "accept"}],
+            accept(n=1),
+        ),
+        (
+            Question("elicitation/create", {"message": "N?", "requestedSchema": FORM}, (), "k"),
+            [{"action": "accept", "content": [1]}],
+            {"action": "decline"},
+        ),
+        (
+            Question("sampling/createMessage", {"messages": [], "maxTokens": 1}, (), "k"),
+            [{"role": "assistant", "content": {}}, accept()],
+            {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"},
+        ),
+        (Question("roots/list", {}, (), "k"), [{"roots": [1]}, {}], {"roots": []}),
+    ],
+)
+async def test_a_malformed_answer_does_not_use_up_a_state_that_counts_once(question, wrong, right):
+    runs = []
+
+    async def asks_it(exchange):
+        runs.append(1)
+        return {"got": await exchange.ask(question)}
+
+    rounds = Rounds(asks_it, single_use=lambda method, params: True)
+    state = (await rounds())["requestState"]
+    for answer in wrong:
+        told = await rounds({"k": answer, "unknown": 7}, state)
+        assert told["code"] == -32602 and told != REFUSED
+    assert runs == [1]  # nothing ran for them: a state that is shown again and again does nothing twice
+    assert (await rounds({"k": right}, state))["got"] == right
+    assert await rounds({"k": right}, state) == REFUSED
+    assert runs == [1, 1]
+
+
+async def test_what_is_not_answered_at_all_uses_it_up():
+    rounds = Rounds(asks, single_use=lambda method, params: True)
+    state = (await rounds())["requestState"]
+    asked = await rounds({}, state)
+    assert asked["resultType"] == "input_required"
+    assert await rounds(YES, state) == REFUSED
+    assert (await rounds(YES, asked["requestState"]))["said"] == "accept"
 
 
 # --- keys and the end of a round ---

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.revisions.sampling_rules import what_is_wrong
+from interlock.revisions.sampling_rules import what_is_wrong, what_is_wrong_in
 
 TEXT = {"type": "text", "text": "?"}
 ASKED = {"role": "user", "content": TEXT}
@@ -46,3 +46,36 @@ def test_what_may_be_asked(messages):
 )
 def test_what_may_not(messages, why):
     assert why in what_is_wrong(messages)
+
+
+ASKING = {"messages": [ASKED], "maxTokens": 5}
+
+
+@pytest.mark.parametrize("more", [{}, {"maxTokens": 0}, {"maxTokens": 5.0}, {"messages": []}, {"anything": 1}])
+def test_what_a_client_may_be_asked(more):
+    assert what_is_wrong_in({**ASKING, **more}) is None
+
+
+@pytest.mark.parametrize("most", [None, "5", 5.5, True, [], float("nan"), float("inf")])
+def test_how_much_may_be_sampled_is_an_integer(most):
+    assert "maxTokens" in what_is_wrong_in({**ASKING, "maxTokens": most})
+    assert "maxTokens" in what_is_wrong_in({"messages": [ASKED]})
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        (None, "no list"),
+        ({}, "no list"),
+        ("hi", "no list"),
+        ([5], "no role"),
+        ([{"content": TEXT}], "no role"),
+        ([{"role": "system", "content": TEXT}], "no role"),
+        ([{"role": [], "content": TEXT}], "no role"),
+        ([{"role": "user"}], "no content"),
+        ([{"role": "user", "content": "hi"}], "no content"),
+        ([ASKED, use("1")], "no tool_result"),
+    ],
+)
+def test_messages_that_no_client_samples(messages, why):
+    assert why in what_is_wrong_in({**ASKING, "messages": messages})

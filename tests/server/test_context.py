@@ -10,7 +10,7 @@ from interlock.revisions.http_rules import Headers
 from interlock.server.context import BlockingContext, Context
 from interlock.server.server import Server
 from interlock.wire.errors import ConnectionClosed, LocalError, Refused
-from interlock.wire.exchange import LOCAL, HeadedPeer, Peer
+from interlock.wire.exchange import LOCAL, Peer
 from interlock.wire.meta import RequestMeta
 from interlock.wire.types.capabilities import ClientCapabilities
 from interlock.wire.types.common import LOG_LEVELS, Implementation
@@ -208,7 +208,7 @@ async def test_a_stream_is_released_only_where_that_exists():
 
 def test_headers_are_those_of_the_request_and_read_only():
     lines = Headers([(b"x-team", b" blue "), (b"authorization", b"Bearer x")])
-    ctx = Context(Spoken("tools/call", {}, HeadedPeer(lines)))
+    ctx = Context(Spoken("tools/call", {}, Peer(lines=lines)))
     assert ctx.headers == {"x-team": "blue", "authorization": "Bearer x"}
     with pytest.raises(TypeError):
         ctx.headers["x-team"] = "red"
@@ -281,3 +281,23 @@ async def test_a_path_is_within_the_roots_of_the_client_or_not(inside, revision,
 def test_what_no_lifespan_yields_is_said(name):
     with pytest.raises(LocalError):
         getattr(Context(exchange()), name)
+
+
+async def test_an_act_asked_for_twice_at_once_is_done_once():
+    ctx, acts = Context(Answering()), []
+
+    async def act():
+        await asyncio.sleep(0)
+        acts.append(1)
+        return {"n": len(acts)}
+
+    assert await asyncio.gather(ctx.once("a", act), ctx.once("a", act, dict[str, int])) == [{"n": 1}] * 2
+    assert acts == [1]
+
+
+async def test_a_thread_does_not_begin_what_is_under_way():
+    told = Answering()
+    ctx = BlockingContext(told, asyncio.get_running_loop())
+    told.begin_once("act")
+    with pytest.raises(LocalError, match="under way"):
+        await asyncio.to_thread(ctx.once, "act", lambda: 5)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, get_args
 
 import msgspec
 import pytest
@@ -40,8 +40,8 @@ def test_a_record():
     assert form.schema["properties"] == {
         "row": {"type": "integer", "minimum": 1, "maximum": 40, "title": "Row"},
         "window": {"type": "boolean", "default": True},
-        "color": {"type": "string", "enum": ["blue", "red"], "title": "Color", "default": "red"},
-        "meal": {"type": "string", "enum": ["fish", "veg"]},
+        "color": {"type": "string", "enum": ["red", "blue"], "title": "Color", "default": "red"},
+        "meal": {"type": "string", "enum": ["veg", "fish"]},
         "extras": {"type": "array", "items": {"type": "string", "enum": ["bag", "lounge"]}, "default": []},
     }
     assert form.schema["required"] == ["row"]
@@ -67,6 +67,12 @@ def test_what_comes_back(wanted, content, value):
     form = form_of(wanted)
     check_accepted(form, content)
     assert form.read(content) == value
+
+
+def test_choices_stand_in_the_order_in_which_they_were_written():
+    for wanted in (Literal["low", "medium", "high"], Literal["high", "medium", "low"]):
+        assert form_of(wanted).schema["properties"]["value"]["enum"] == list(get_args(wanted))
+    assert form_of(list[Color]).schema["properties"]["value"]["items"]["enum"] == ["red", "blue"]
 
 
 def test_a_json_schema_gives_a_dict():

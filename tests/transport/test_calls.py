@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from interlock.transport.calls import Call, Calls, progress_of
-from interlock.wire.errors import BadResult, CallTimeout, ConnectionLost
+from interlock.wire.errors import BadResult, CallTimeout, ConnectionLost, LocalError
 from interlock.wire.frames import read_frame
 from interlock.wire.link import Patience
 from support.doubles import notice, result_frame, turns
@@ -53,6 +53,24 @@ async def test_an_answer_wakes_its_call():
     assert call.id not in table.calls.waiting
     table.calls.resolve(result_frame({}, other.id))
     await still
+
+
+async def test_there_is_a_bound_and_room_again_below_it():
+    calls = Calls(asyncio.get_running_loop(), lambda *told: None, 2)
+    one, two = (calls.add("tools/call", FOREVER, None, True) for _ in range(2))
+    with pytest.raises(LocalError, match="2 calls are waiting"):
+        calls.add("tools/call", FOREVER, None, True)
+    calls.remove(one)
+    assert calls.add("tools/call", FOREVER, None, True).id == two.id + 1  # the refused one took no id
+
+
+async def test_the_id_doubles_as_progress_token():
+    call, waiting = Table().add()
+    meta, params = {"progressToken": "another", "x": 1}, {"name": "t", "_meta": {"gone": 1}}
+    assert call.with_token(params, meta) == {"name": "t", "_meta": {"x": 1, "progressToken": call.id}}
+    assert call.with_token(None, {}) == {"_meta": {"progressToken": call.id}}
+    assert meta["progressToken"] == "another" and params["_meta"] == {"gone": 1}
+    waiting.cancel()
 
 
 async def test_ids_are_never_used_again():

@@ -41,7 +41,10 @@ class Wire:
         self.sent.append(message)
 
     def call(self, accepts=BOTH, limit=1000, **timing):
-        return HttpCall(self.receive, self.send, accepts, Timing(**timing), limit)
+        beat = Beat(Timing(**timing).watch)
+        call = HttpCall(self.receive, self.send, accepts, Timing(**timing), limit, beat)
+        beat.join(call)
+        return call
 
     @property
     def body(self):
@@ -460,7 +463,8 @@ async def test_a_client_that_goes_with_its_answer_cancels_nothing():
 class Ticked:
     def __init__(self, beat):
         self.beat, self.ticks = beat, 0
-        beat.join(self, asyncio.get_running_loop())
+        self.loop = asyncio.get_running_loop()
+        beat.join(self)
 
     def tick(self):
         self.ticks += 1

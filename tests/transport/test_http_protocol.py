@@ -252,11 +252,11 @@ async def test_what_strangers_send_does_not_fill_the_log(caplog):
 
 
 async def test_what_fails_inside_is_still_logged(caplog):
-    async def broken(scope, receive, send):
+    async def broken(call, headers):
         raise RuntimeError("inside")
 
     house = House()
-    house.app._http = broken
+    house.app._serve = broken
     async with served(house.app) as port, connection(port) as raw:
         raw.write(http(HI))
         assert (await raw.response()).body == b"Internal Server Error"

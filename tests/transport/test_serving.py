@@ -2,16 +2,21 @@
 
 import asyncio
 import json
+import time
 
+from interlock.revisions.asker import Asker
+from interlock.revisions.rounds import AskingRules
 from interlock.revisions.table import pick
+from interlock.state.sealing import Seal
 from interlock.transport.keepalive import Keepalive
 from interlock.transport.serving import serve_channel
 from interlock.wire.errors import PeerClosed
 from interlock.wire.exchange import ANONYMOUS, LOCAL
 from interlock.wire.frames import encode_call, encode_notice
 from interlock.wire.limits import Limits
-from interlock.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from support.doubles import Channel, turns
+from support.rounds import form
 from support.virtual_time import virtual_time
 
 NEWEST = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}}
@@ -130,3 +135,36 @@ async def test_a_stateless_client_is_never_pinged():
     await asyncio.sleep(100)
     assert pings(channel) == []
     await duplex.close()
+
+
+class Asking(Handler):
+    """A handler that asks, and whose runs wait for the answers in memory."""
+
+    asker = None
+    ended = ()
+
+    async def __call__(self, exchange):
+        try:
+            return await exchange.ask(form("Sure?", "sure"))
+        finally:
+            self.ended = (*self.ended, exchange.peer.name)
+
+
+async def test_a_run_that_waits_for_answers_ends_with_its_connection():
+    rules = AskingRules(sealer=Seal(), clock=time.time, parks=lambda method, params: True)
+    handler, connections = Asking(asker=Asker(rules)), []
+    for name in ("one", "two"):
+        channel, duplex = await opened(handler)
+        meta = {**NEWEST, CLIENT_CAPABILITIES: {"elicitation": {}}, CLIENT_INFO: {"name": name, "version": "1"}}
+        duplex.received(encode_call(1, "tools/call", {"name": "t", "_meta": meta}))
+        await turns(10)
+        assert channel.last()["result"]["resultType"] == "input_required"
+        connections.append(duplex)
+    assert (len(handler.asker.parking), handler.ended) == (2, ())
+    connections[0].ended(PeerClosed("gone"))
+    await turns()
+    assert (len(handler.asker.parking), handler.ended) == (1, ("one",))
+    await connections[1].close()
+    await turns()
+    assert (len(handler.asker.parking), handler.ended) == (0, ("one", "two"))
+    await connections[0].close()

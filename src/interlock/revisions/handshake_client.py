@@ -24,7 +24,7 @@ from .asking import result_of
 from .client_edge import ClientEdge, params_of
 from .identity import Identity
 from .revision import Era, Revision
-from .sampling_rules import what_is_wrong
+from .sampling_rules import what_is_wrong_in
 
 __all__ = ["HandshakeClient", "initialize"]
 
@@ -97,8 +97,8 @@ class HandshakeClient(ClientEdge):
         if method == "sampling/createMessage" and not self._samples(params):
             told = "This client does not offer tools in sampling"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/sampling#tools
-        if method == "sampling/createMessage" and (wrong := what_is_wrong(params.get("messages"))):
-            return encode_error(request, InvalidParams(f"The messages cannot be sampled: {wrong}"))
+        if method == "sampling/createMessage" and (wrong := what_is_wrong_in(params)):
+            return encode_error(request, InvalidParams(f"This cannot be sampled: {wrong}"))
         return self._answer(request, Question(method, params)), None
 
     def _modes(self) -> set[str]:

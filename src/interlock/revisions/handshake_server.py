@@ -37,7 +37,7 @@ from ..wire.types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
 from ..wire.types.notices import ListenFilter, ListenParams
 from ..wire.types.resources import ResourceParams
 from ..wire.uris import has_uri_characters
-from .answering import answer, refuse
+from .answering import answer, direct, refuse
 from .asking import call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
@@ -77,7 +77,7 @@ class HandshakeServer:
         principal: Principal = LOCAL,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
-        self._handler = handler
+        self._handler = direct(handler)
         self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         self._supported = names_of(rows)
         self._standing = standing  # what goes to the session, not to one request

@@ -102,6 +102,8 @@ class Headers:
 
 def check_routing(headers: Headers, version: str, method: str, name: Any, named: bool) -> None:
     """Every request says its version, method and, where it has one, name in headers too (#server-validation)."""
+    if not headers.repeated and _says_the_same(headers.values, version, method, name, named):
+        return
     _must_say(headers, VERSION, version)
     _must_say(headers, METHOD, method)
     if not named:
@@ -111,6 +113,16 @@ def check_routing(headers: Headers, version: str, method: str, name: Any, named:
         raise HeaderMismatch("Mcp-Name is missing: it says again what the body names")
     if said is not None and decode_value(said) != name:
         raise HeaderMismatch("Mcp-Name differs from the name in the body")
+
+
+def _says_the_same(values: dict[bytes, bytes], version: str, method: str, name: Any, named: bool) -> bool:
+    """Byte for byte, in plain words: as nearly every request does. Others are looked at more closely."""
+    if values.get(VERSION) != version.encode() or values.get(METHOD) != method.encode():
+        return False
+    if not named or not isinstance(name, str):
+        return not named
+    plain = name.isascii() and name.isprintable() and name.strip(" ") == name and not name.startswith("=?")
+    return plain and values.get(NAME) == name.encode()
 
 
 def check_said(headers: Headers, version: str | None, method: str) -> None:

@@ -16,11 +16,12 @@ from msgspec import UNSET, Raw
 
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import Exchange, Filter, Handler, HeadedPeer, Peer, Principal, Work
+from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.types.capabilities import ClientCapabilities
 from .answering import refuse
 from .asker import Asker
 from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
@@ -75,16 +76,13 @@ class HttpSide:
             if meta.version is UNSET:
                 self._without_envelope(frame, raw, headers)
             named = getattr(params, row.named_by) if row.named_by is not None else None
-            revision = self._admit(method, meta, headers, named, row.named_by is not None)
+            check_routing(headers, check_envelope(meta), method, named, row.named_by is not None)
+            revision = self._stateless.admit(method, meta)
             if method == "tools/call":
                 check_params(headers, self._params_of(params.name, principal), params.arguments or _NOTHING)
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         return self._stateless.start(frame, id, params, meta, outlet, revision, principal, headers)
-
-    def _admit(self, method: str, meta: RequestMeta, headers: Headers, name: Any, named: bool) -> Revision:
-        check_routing(headers, check_envelope(meta), method, name, named)
-        return self._stateless.admit(method, meta)
 
     def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
         """A request that names no version in its body: stateless and broken, or of the handshake era."""
@@ -121,7 +119,8 @@ class HttpSide:
         meta = self._meta_of(frame, raw, members, headers)
         row = METHODS.get(method, AUTHOR_METHOD)
         name = _text(members.get(row.named_by or ""))
-        self._admit(method, meta, headers, name, row.named_by is not None)
+        check_routing(headers, check_envelope(meta), method, name, row.named_by is not None)
+        self._stateless.admit(method, meta)
         if method in OFFICIAL_METHODS and not await offers(self._handler, method, Peer(principal=principal)):
             raise MethodNotFound(f"This server does not offer {method}")
 
@@ -153,14 +152,13 @@ class HttpSide:
             self._handshake(frame, raw, version)
         check_said(headers, version, method)
         self._stateless.revision_of(version or "")
-        return (
-            None
-            if method in _NOT_FOR_HANDLER
-            else self._hear(method, params, raw, meta, HeadedPeer(headers, *_who(meta), principal=principal))
-        )
+        return None if method in _NOT_FOR_HANDLER else self._hear(method, params, raw, meta, principal, headers)
 
-    async def _hear(self, method: str, params: Any, raw: Raw, meta: RequestMeta, peer: Peer) -> None:
+    async def _hear(
+        self, method: str, params: Any, raw: Raw, meta: RequestMeta, principal: Principal, headers: Headers
+    ) -> None:
         """An exchange nobody waits for; the handler ignores those it does not know."""
+        peer = Peer(meta.client or None, meta.capabilities or ClientCapabilities(), principal, lines=headers)
         try:
             await self._handler(Exchange(method, params, raw=raw, peer=peer, meta=meta))
         except Refused:
@@ -172,10 +170,6 @@ class HttpSide:
 def _none(name: str, principal: Principal) -> tuple[ParamHeader, ...]:
     """A plain handler has no schemas, and so no parameters in headers."""
     return ()
-
-
-def _who(meta: RequestMeta) -> tuple[Any, Any]:
-    return meta.client or None, meta.capabilities or None
 
 
 def _read_members(raw: Raw) -> dict[str, Raw]:

@@ -70,6 +70,7 @@ class ServerSide:
         self._principal = principal
         self._on_ready = on_ready
         self._on_end = on_end
+        self._asker = asker
         self._stateless = StatelessServer(handler, rows, principal=principal, asker=asker)
         self._handshake: HandshakeServer | None = None
         self._outlet: Outlet | None = None
@@ -168,6 +169,8 @@ class ServerSide:
         return None if bad.refusal is None else encode_error(bad.id, bad.refusal)
 
     def ended(self, error: ConnectionEnded) -> None:
+        if self._asker is not None and self._outlet is not None:
+            self._asker.parking.leave(self._outlet)
         if self._on_end is not None:
             self._on_end()
 

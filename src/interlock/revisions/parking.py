@@ -1,7 +1,8 @@
 """Asking while the run waits in memory: for work that is too costly to do again.
 
 Between two rounds the run is parked under a ticket that only this process knows; the client carries the ticket,
-sealed. A ticket is good once and for a limited time, then the run is cancelled.
+sealed. A ticket is good once and for a limited time, then the run is cancelled. So it is when the connection ends on
+which it was given out: over HTTP there is none to end, and the client may come back from anywhere.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from ..wire.acts import Acts
 from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Exchange, Handler, Principal, Question, Result
+from ..wire.link import Outlet
 from .questions import check_answer
 from .rounds import STATE_REFUSED, AskingRules, Questions, Round
 from .served import Served
@@ -51,8 +54,13 @@ class Parking:
         self._parked[ticket] = (run, expiry)
         return ticket
 
+    def look(self, ticket: str) -> _Run | None:
+        """The run of a ticket. None: unknown, used, expired, or of another process."""
+        found = self._parked.get(ticket)
+        return None if found is None else found[0]
+
     def take(self, ticket: str) -> _Run | None:
-        """The run of a ticket, which is used up by this. None: unknown, used, expired, or of another process."""
+        """The same, and the ticket is used up by this."""
         found = self._parked.pop(ticket, None)
         if found is None:
             return None
@@ -63,6 +71,11 @@ class Parking:
         run = self.take(ticket)
         if run is not None:
             run.task.cancel()
+
+    def leave(self, outlet: Outlet) -> None:
+        """A connection is over: nobody comes back for the runs that were parked on it."""
+        for ticket in [ticket for ticket, (run, _) in self._parked.items() if run.exchange.outlet is outlet]:
+            self._expire(ticket)
 
     def close(self) -> None:
         """Cancel every run that waits: the server is going."""
@@ -117,11 +130,14 @@ class _Run:
                 self._waiting.pop(key, None)
             raise
 
-    def answer(self, given: Mapping[str, Any]) -> None:
-        """Hand on what was answered; all of it is looked at before any of it counts."""
+    def read(self, given: Mapping[str, Any]) -> dict[str, Result]:
+        """The answers to what it asks; a malformed one raises, and nothing has happened yet."""
         open = self.questions.open
-        found = {key: check_answer(open[key], given[key]) for key in open if key in given}
-        for key, members in found.items():
+        return {key: check_answer(open[key], given[key]) for key in open if key in given}
+
+    def answer(self, answers: Mapping[str, Result]) -> None:
+        open = self.questions.open
+        for key, members in answers.items():
             del open[key]
             self._waiting.pop(key).set_result(members)
         if open:
@@ -151,7 +167,7 @@ class Park:
         self._handler = handler
         self._round = Round(rules, exchange)
         self._run: _Run | None = None
-        self._done: dict[str, bytes] = {}
+        self._acts = Acts()
 
     async def __call__(self, exchange: Exchange) -> Result:
         assert isinstance(exchange, Served)
@@ -172,15 +188,14 @@ class Park:
             self._parking.check_room(exchange.peer.principal)
             self._run = _Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
-        run = self._parking.take((await self._round.state(self._round.sealed)).ticket)
+        ticket = (await self._round.state(self._round.sealed)).ticket
+        run = self._parking.look(ticket)
         if run is None:
             raise InvalidParams(STATE_REFUSED)
+        answers = run.read(self._round.given)  # before the ticket is used: who sent a wrong one may send a right one
+        self._parking.take(ticket)
         run.speak_through(exchange)
-        try:
-            run.answer(self._round.given)
-        except BaseException:
-            run.task.cancel()  # it was taken, and nobody has a ticket for it any more
-            raise
+        run.answer(answers)
         return run
 
     async def ask(self, exchange: Served, question: Question) -> Result:
@@ -189,8 +204,7 @@ class Park:
 
     def begin_once(self, key: str) -> bytes | None:
         """The run goes on where it was, so an act is done once by itself; under one key all the same."""
-        return self._done.get(key)
+        return self._acts.begin(key)
 
     def end_once(self, key: str, result: bytes | None) -> None:
-        if result is not None:
-            self._done[key] = result
+        self._acts.end(key, result)

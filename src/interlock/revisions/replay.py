@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from ..wire.exchange import Exchange, Handler, Question, Result
 from .questions import check_answer
-from .rounds import AskingRules, Questions, Round
+from .rounds import AskingRules, Open, Questions, Round
 from .served import Served
 
 __all__ = ["Replay"]
@@ -69,9 +69,14 @@ class Replay:
             waiting.cancel()
 
     def _ask_client(self) -> Result:
-        digests = {**self._asked, **self._questions.digests}
+        asked = self._questions.open
         return self._round.input_required(
-            self._questions.open, single=self._single, asked=digests, answers=self._answers, done=self._done
+            asked,
+            single=self._single,
+            asked={**self._asked, **self._questions.digests},
+            open={key: Open.of(question) for key, question in asked.items()} if self._single else {},
+            answers=self._answers,
+            done=self._done,
         )
 
     def _end(self) -> None:

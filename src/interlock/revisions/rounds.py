@@ -18,9 +18,11 @@ from msgspec import UNSET, Raw
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
 from .asking import check_can_ask
+from .forms import check_content
+from .questions import check_answer
 from .served import Served
 
-__all__ = ["Sealer", "AskingRules", "State", "Round", "Questions", "STATE_REFUSED"]
+__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED"]
 
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
@@ -70,6 +72,22 @@ class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
     """Does each state of this request count only once?"""
 
 
+class Open(msgspec.Struct, frozen=True):
+    """A question as far as an answer to it can be judged without running the function that asks it."""
+
+    method: str
+    form: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, question: Question) -> Open:
+        return cls(question.method, question.params.get("requestedSchema"))
+
+    def check(self, answer: Raw) -> None:
+        members = check_answer(Question(self.method, {}), answer)
+        if self.form is not None and members.get("action") == "accept":
+            check_content(self.form, members.get("content"))
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What travels in `requestState`."""
 
@@ -83,6 +101,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     """Of a parked run; replays carry the rest instead."""
     asked: dict[str, str] = {}
     """Every question so far by key, as a digest: an answer counts only for the question it was given to."""
+    open: dict[str, Open] = {}
+    """What is asked now, where the state counts once: a malformed answer is refused before it is used up."""
     answers: dict[str, Raw] = {}
     done: dict[str, Raw] = {}
 
@@ -117,9 +137,17 @@ class Round:
         if state is None or not self._fits(state):
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
-        if state.single and not await self.rules.sealer.consume(state.nonce, state.until):
-            raise InvalidParams(STATE_REFUSED)
+        if state.single:
+            await self._use_up(state)
         return state
+
+    async def _use_up(self, state: State) -> None:
+        """Once. Nothing has run yet, so who sent a malformed answer may send a right one with the same state."""
+        for key, question in state.open.items():
+            if key in self.given:
+                question.check(self.given[key])
+        if not await self.rules.sealer.consume(state.nonce, state.until):
+            raise InvalidParams(STATE_REFUSED)
 
     def _read(self, sealed: str) -> State | None:
         payload = self.rules.sealer.open(sealed) if len(sealed) <= self.rules.state_bytes else None

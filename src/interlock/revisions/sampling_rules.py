@@ -1,13 +1,33 @@
-"""How messages of sampling follow one another when tools were used in them (client/sampling#message-constraints).
+"""What sampling asks with, and how its messages follow one another when tools were used (client/sampling).
 
 Both sides use it: a server before it asks, a client before it lets itself be asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["what_is_wrong"]
+__all__ = ["what_is_wrong", "what_is_wrong_in"]
+
+_ROLES = ("user", "assistant")
+
+
+def what_is_wrong_in(params: Mapping[str, Any]) -> str | None:
+    """Why a client does not put this to a model, or None. In every revision it holds messages and maxTokens."""
+    messages, most = params.get("messages"), params.get("maxTokens")
+    if not isinstance(messages, list):
+        return "messages is no list"
+    if not isinstance(most, int | float) or isinstance(most, bool) or most != most // 1:
+        return "maxTokens is no integer"
+    if not all(_is_message(message) for message in cast("list[Any]", messages)):
+        return "a message has no role of user or assistant, or no content"
+    return what_is_wrong(messages)
+
+
+def _is_message(message: Any) -> bool:
+    members = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    return members.get("role") in _ROLES and isinstance(members.get("content"), dict | list)
 
 
 def what_is_wrong(messages: Any) -> str | None:

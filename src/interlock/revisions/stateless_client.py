@@ -19,7 +19,7 @@ from .client_edge import ClientEdge
 from .identity import Identity
 from .questions import needs_of
 from .revision import Revision
-from .sampling_rules import what_is_wrong
+from .sampling_rules import what_is_wrong_in
 
 __all__ = ["StatelessClient", "envelope"]
 
@@ -88,6 +88,6 @@ class StatelessClient(ClientEdge):
         capability = self.revision.questions.get(request.method)
         if capability is None or not all(self._declared.can(need) for need in (capability, *needs_of(question))):
             raise BadResult(f"{method}: the server asks {request.method!r:.60}, which this client did not declare")
-        if wrong := what_is_wrong(request.params.get("messages")):
-            raise BadResult(f"{method}: the server asks with messages that cannot be sampled: {wrong}")
+        if request.method == "sampling/createMessage" and (wrong := what_is_wrong_in(request.params)):
+            raise BadResult(f"{method}: the server asks for what cannot be sampled: {wrong}")
         return question

@@ -8,12 +8,12 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
-from ..wire.exchange import LOCAL, Exchange, Handler, HeadedPeer, HeaderLines, Peer, Principal, Question, Result, Work
+from ..wire.exchange import LOCAL, Exchange, Handler, HeaderLines, Peer, Principal, Question, Result, Work
 from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
 from ..wire.types.common import LOG_LEVELS
-from .answering import answer, refuse
+from .answering import answer, direct, refuse
 from .asker import Asker
 from .asking import check_can_ask
 from .revision import Era, Revision
@@ -35,7 +35,7 @@ class StatelessServer:
         principal: Principal = LOCAL,
         asker: Asker | None = None,
     ) -> None:
-        self._handler = handler
+        self._handler = direct(handler)
         self._asker = asker
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         self._supported = names_of(rows)
@@ -44,17 +44,10 @@ class StatelessServer:
 
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Refuse at once, or return the work that leads to the answer."""
-        revision = self._rows.get(meta.version)  # pyright: ignore[reportArgumentType]
-        if (
-            revision is None
-            or frame.method not in revision.requests
-            or meta.log_level is not UNSET
-            or not meta.capabilities
-        ):
-            try:
-                revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
-            except Refused as refused:
-                return refuse(NEWEST, id, refused)
+        try:
+            revision = self.admit(frame.method, meta)  # pyright: ignore[reportArgumentType]
+        except Refused as refused:
+            return refuse(NEWEST, id, refused)
         return self.start(frame, id, params, meta, outlet, revision, self._principal)
 
     def start(
@@ -70,11 +63,8 @@ class StatelessServer:
     ) -> Work:
         """The work that leads to the answer of a request that was admitted."""
         method: str = frame.method  # pyright: ignore[reportAssignmentType]
-        info, can, level = meta.client or None, meta.capabilities or None, meta.log_level or None
-        if headers is None:
-            peer = Peer(info, can, principal=principal, log_level=level)
-        else:
-            peer = HeadedPeer(headers, info, can, principal=principal, log_level=level)
+        able: Any = meta.capabilities  # there, since it was admitted
+        peer = Peer(meta.client or None, able, principal, meta.log_level or None, headers)
         exchange = Served(method, params, frame.params or None, peer, meta, outlet, revision, refuse_to_ask)
         if method == "subscriptions/listen":
             return self._listen(exchange, id), exchange
@@ -112,6 +102,9 @@ class StatelessServer:
 
     def admit(self, method: str, meta: RequestMeta) -> Revision:
         """The checks every request must pass, in the order of modern.md §4: envelope, version, method."""
+        revision = self._rows.get(meta.version)  # pyright: ignore[reportArgumentType]
+        if revision is not None and method in revision.requests and meta.capabilities and meta.log_level is UNSET:
+            return revision  # as almost all are
         revision = self.revision_of(check_envelope(meta))
         if meta.log_level is not UNSET and meta.log_level not in LOG_LEVELS:
             raise InvalidParams(f"{meta.log_level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")

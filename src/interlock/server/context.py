@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any
@@ -188,6 +187,7 @@ class Context:
     def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
         """Do something once, however often this function runs until all its questions are answered.
 
+        Who comes with the same key while it is under way gets the same result, or its exception.
         The result must be JSON; it comes back as plain data, or as `wanted`.
         """
         return self._once(key, act, wanted)
@@ -214,15 +214,7 @@ class Context:
         return (await home_of(first).server(asked))["contents"]
 
     async def _once(self, key: str, act: Callable[[], Any], wanted: Any) -> Any:
-        done = self.exchange.begin_once(key)
-        if done is None:
-            result: bytes | None = None
-            try:
-                given = act()
-                done = result = encode(await given if inspect.isawaitable(given) else given)
-            finally:
-                self.exchange.end_once(key, result)
-        return _decoded(done, wanted)
+        return _decoded(await self.exchange.once(key, act), wanted)
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
         token = self.exchange.meta.progress_token

@@ -10,6 +10,7 @@ import msgspec
 
 from ..revisions.forms import check_content, check_form
 from ..wire.errors import InvalidParams, LocalError
+from .choices import put_in_order
 
 __all__ = ["Form", "form_of", "check_accepted"]
 
@@ -29,19 +30,20 @@ def form_of(wanted: Any) -> Form:
         schema = dict(cast("Mapping[str, Any]", wanted))
         check_form(schema)
         return Form(schema, dict)
-    return _form_of_type(wanted)
+    return _form_of_type(wanted, repr(wanted))
 
 
 @lru_cache(256)
-def _form_of_type(wanted: Any) -> Form:
+def _form_of_type(wanted: Any, written: str) -> Form:
+    """As it was written: two `Literal`s of the same choices are equal, whatever their order."""
     try:
-        described = msgspec.json.schema(wanted)
+        described = put_in_order(msgspec.json.schema(wanted), wanted)
     except (TypeError, ValueError) as error:
         raise LocalError(f"no form can be made of {wanted!r}: {error}") from None
     schema = _resolved(described, described.get("$defs", {}))
     if schema.get("type") == "object" and "properties" in schema:
         return _record(wanted, schema)
-    field = _field(schema, {})
+    field = _field(schema, described.get("$defs", {}))
     single = {"type": "object", "properties": {_VALUE: field}, "required": [_VALUE]}
     check_form(single)
     return Form(single, lambda content: _convert(content.get(_VALUE), wanted))

@@ -49,6 +49,9 @@ class Passed(Exchange):
     async def ask(self, question: Question) -> Result:
         return await self.first.ask(question)
 
+    async def once(self, key: str, act: Callable[[], Any]) -> bytes:
+        return await self.first.once(key, act)
+
     def begin_once(self, key: str) -> bytes | None:
         return self.first.begin_once(key)
 

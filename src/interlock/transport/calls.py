@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError, RemoteError
+from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError, LocalError, RemoteError
 from ..wire.frames import Frame
+from ..wire.limits import DEFAULT_LIMITS
 from ..wire.link import Patience, Told
 
 __all__ = ["Call", "Calls", "progress_of"]
@@ -78,6 +79,10 @@ class Call:
         self._listening: asyncio.Task[Any] | None = None
         self._interrupted = False
         self.progress = float("-inf")
+
+    def with_token(self, params: Mapping[str, Any] | None, meta: Mapping[str, Any]) -> dict[str, Any]:
+        """The params of the request, with this `_meta`: the id doubles as progress token."""
+        return {**(params or {}), "_meta": {**meta, "progressToken": self.id}}
 
     @property
     def deadline(self) -> float:
@@ -160,11 +165,17 @@ def _current_task() -> asyncio.Task[Any] | None:
 
 
 class Calls:
-    """All calls of one connection. A single timer stands at the earliest deadline."""
+    """All calls of one connection, at most so many at once. A single timer stands at the earliest deadline."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, withdraw: Callable[[int, str, bool], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        withdraw: Callable[[int, str, bool], None],
+        most: int = DEFAULT_LIMITS.waiting,
+    ) -> None:
         self._loop = loop
         self._withdraw = withdraw
+        self._most = most
         self._last_id = 0
         self.waiting: dict[int | str, Call] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -172,6 +183,8 @@ class Calls:
 
     def add(self, method: str, patience: Patience, told: Told | None, cancellable: bool) -> Call:
         """A new call with an id never used before on this connection."""
+        if len(self.waiting) >= self._most:
+            raise LocalError(f"{self._most} calls are waiting already: await some before making more")
         self._last_id += 1
         call = Call(self._last_id, method, patience, told, cancellable, self._loop.time())
         self.waiting[call.id] = call

@@ -24,7 +24,6 @@ from ..wire.errors import (
     ConnectionLost,
     InternalError,
     InvalidRequest,
-    LocalError,
     MessageTooLarge,
     NotOpen,
 )
@@ -82,7 +81,7 @@ class Duplex:
         self._side = side
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._calls = Calls(self._loop, self._withdraw)
+        self._calls = Calls(self._loop, self._withdraw, limits.waiting)
         self._runs = Runs(self._loop, limits.in_flight)
         self._end: ConnectionEnded | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -122,12 +121,10 @@ class Duplex:
     ) -> Frame:
         """Send a request and wait for its answer. With `meta`, the id doubles as progress token."""
         self._check_open()
-        if len(self._calls.waiting) >= self._limits.waiting:
-            raise LocalError(f"{self._limits.waiting} calls are waiting already: await some before making more")
         call = self._calls.add(method, patience, told, cancellable)
         try:
             if meta is not None:
-                params = {**(params or {}), "_meta": {**meta, "progressToken": call.id}}
+                params = call.with_token(params, meta)
             call.position = self._send(encode_call(call.id, method, params))
             if call.outcome is not None:
                 await self._let_others_run()

@@ -76,7 +76,8 @@ class Beat:
         self._fresh: set[HttpCall] = set()
         self._older: set[HttpCall] = set()
 
-    def join(self, call: HttpCall, loop: asyncio.AbstractEventLoop) -> None:
+    def join(self, call: HttpCall) -> None:
+        loop = call.loop
         if self._loop is not loop:  # at rest, or used on a loop that is over
             self._loop = loop
             self._fresh, self._older = set(), set()
@@ -99,50 +100,30 @@ class Beat:
             call.tick()
 
 
-class HttpCall:
-    """The state of one request, and the `Outlet` its handler speaks through."""
+class HttpCall(msgspec.Struct, eq=False):
+    """The state of one request, and the `Outlet` its handler speaks through. Made in the request's own task."""
 
-    __slots__ = (
-        "_accepts",
-        "_answered",
-        "_background",
-        "_beat",
-        "_exchange",
-        "_late",
-        "_limit",
-        "_lock",
-        "_loop",
-        "_receive",
-        "_send",
-        "_streaming",
-        "_task",
-        "_timer",
-        "_timing",
-        "_waits_for",
-        "client",
-        "end",
-        "id",
-    )
-
-    def __init__(
-        self, receive: Receive, send: Send, accepts: Accepts, timing: Timing, limit: int, beat: Beat | None = None
-    ) -> None:
-        self._receive, self._send, self._accepts, self._timing, self._limit = receive, send, accepts, timing, limit
-        self._loop = asyncio.get_running_loop()
-        self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._exchange: Silenced | None = None
-        self._waits_for: End | None = End.LATE  # what it is if this takes too long; None once the handler runs
-        self._late = False
-        self._answered = self._streaming = False
-        self._lock: asyncio.Lock | None = None
-        self._background: list[asyncio.Task[None]] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._beat = beat or Beat(timing.watch)
-        self._beat.join(self, self._loop)
-        self.id: Id | None = None
-        self.end: End | None = None
-        self.client: tuple[str, int] | None = None
-        """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
+    _receive: Receive
+    _send: Send
+    _accepts: Accepts
+    _timing: Timing
+    _limit: int
+    _beat: Beat
+    loop: asyncio.AbstractEventLoop = msgspec.field(default_factory=asyncio.get_running_loop)
+    _task: asyncio.Task[Any] | None = msgspec.field(default_factory=asyncio.current_task)
+    _exchange: Silenced | None = None
+    _waits_for: End | None = End.LATE
+    """What it is if this takes too long; None once the handler runs."""
+    _late: bool = False
+    _answered: bool = False
+    _streaming: bool = False
+    _lock: asyncio.Lock | None = None
+    _background: list[asyncio.Task[None]] = []
+    _timer: asyncio.TimerHandle | None = None
+    id: Id | None = None
+    end: End | None = None
+    client: tuple[str, int] | None = None
+    """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
 
     @property
     def address(self) -> str:
@@ -162,15 +143,15 @@ class HttpCall:
         if self._answered:
             self._bound_writing()
         elif self._waits_for is None:
-            self._background.append(self._loop.create_task(self._watch()))
+            self._background.append(self.loop.create_task(self._watch()))
         elif self._late:
             self.stop(self._waits_for)
         else:
             self._late = True
-            self._timer = self._loop.call_later(self._timing.body, self.tick)
+            self._timer = self.loop.call_later(self._timing.body, self.tick)
 
     def _bound_writing(self) -> None:
-        self._timer = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
+        self._timer = self.loop.call_later(self._timing.stalled, self.stop, End.STALLED)
 
     async def _watch(self) -> None:
         """Closing the stream is how a stateless client cancels (#cancellation)."""
@@ -222,7 +203,7 @@ class HttpCall:
         self._waits_for = None
         if self._late and self._timer is not None:
             self._timer.cancel()
-            self._timer = self._loop.call_later(self._timing.watch, self.tick)
+            self._timer = self.loop.call_later(self._timing.watch, self.tick)
         return body
 
     async def _read_on(self, message: Message, limit: int) -> bytes | None:
@@ -247,18 +228,17 @@ class HttpCall:
 
     # --- out --------------------------------------------------------------------------------------
 
-    async def answer(self, answer: bytes) -> None:
+    def answer(self, answer: bytes) -> Awaitable[None]:
         """The response: as JSON in one piece, or as the last event of the stream there is."""
         if self.end is not None:
-            return  # its handler did not let itself be stopped, and nobody waits any more
+            return _nothing()  # its handler did not let itself be stopped, and nobody waits any more
         if len(answer) > self._limit:
             told = f"The answer is too large: {len(answer)} bytes, the limit is {self._limit}"
             answer = encode_error(self.id, InternalError(told))
         self._answered = True
         if self._streaming or not self._accepts.json:
-            await self._write(encode_event(answer), last=True)
-        else:
-            await self._respond(status_of(answer), [_JSON], answer)
+            return self._write(encode_event(answer), last=True)
+        return self._respond(status_of(answer), [_JSON], answer)
 
     async def refuse(self, refusal: HttpRefusal) -> None:
         """Say no without a JSON-RPC answer."""
@@ -312,7 +292,7 @@ class HttpCall:
     def _gone(self) -> None:
         """An OSError is how some servers tell that the client is gone (ASGI 2.4)."""
         # in a turn of its own: what is cancelled must wait for something, and this may be its own task
-        self._loop.call_soon(self.stop, End.GONE)
+        self.loop.call_soon(self.stop, End.GONE)
 
     # --- the stream -------------------------------------------------------------------------------
 
@@ -334,13 +314,13 @@ class HttpCall:
         async with self._lock:
             if self._answered and not last:
                 return
-            stalled = self._loop.call_later(self._timing.stalled, self.stop, End.STALLED)
+            stalled = self.loop.call_later(self._timing.stalled, self.stop, End.STALLED)
             try:
                 if not self._streaming:
                     self._streaming = True
                     await self._put({"type": "http.response.start", "status": 200, "headers": _EVENTS})
                     if not last:
-                        self._background.append(self._loop.create_task(self._keep_alive()))
+                        self._background.append(self.loop.create_task(self._keep_alive()))
                 await self._put({"type": "http.response.body", "body": event, "more_body": not last})
             finally:
                 stalled.cancel()
@@ -350,3 +330,6 @@ class HttpCall:
         while True:
             await asyncio.sleep(self._timing.quiet)
             await self._write(COMMENT)
+
+
+async def _nothing() -> None: ...

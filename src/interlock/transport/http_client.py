@@ -31,7 +31,6 @@ from ..wire.errors import (
     ConnectionEnded,
     ConnectionLost,
     InterlockError,
-    LocalError,
     MessageTooLarge,
     NotOpen,
     RemoteError,
@@ -72,7 +71,7 @@ class HttpLink:
         self._limits = limits
         self._on_notice = on_notice
         self._loop = asyncio.get_running_loop()
-        self._calls = Calls(self._loop, self._withdraw)
+        self._calls = Calls(self._loop, self._withdraw, limits.waiting)
         self._readers: dict[int, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
         self._sockets: WeakSet[socket.socket] = WeakSet()
@@ -103,12 +102,10 @@ class HttpLink:
     ) -> Frame:
         """POST a request and wait for its answer. With `meta`, the id doubles as progress token."""
         self._check_open()
-        if len(self._calls.waiting) >= self._limits.waiting:
-            raise LocalError(f"{self._limits.waiting} calls are waiting already: await some before making more")
         call = self._calls.add(method, patience, told, cancellable)
         try:
             if meta is not None:
-                params = {**(params or {}), "_meta": {**meta, "progressToken": call.id}}
+                params = call.with_token(params, meta)
             body = self._bounded(encode_call(call.id, method, params))
             headers = self._headers(method, params or {})
             reader = self._readers[call.id] = self._loop.create_task(self._run(call, body, headers))

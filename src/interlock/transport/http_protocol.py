@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from math import inf
 from typing import Any
+from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from .http_cycle import Cycle
 
 __all__ = ["Bounded", "bounded_by"]
 
@@ -41,6 +46,7 @@ _TRAILERS = _Dropped()
 class Bounded(HttpToolsProtocol):
     """One connection. `bounded_by` says how long the body of a request may be."""
 
+    app: Any
     cycle: Any  # of the newest request; None before the first one
     body_bytes = 0
     head: int | None = None  # bytes of a request's head that is not complete yet
@@ -124,10 +130,44 @@ class Bounded(HttpToolsProtocol):
         if self.parser.should_upgrade():
             self.offer()
             return
-        super().on_headers_complete()
+        self.begin(before)
         self.headers = _TRAILERS
         if self.pipeline and before is not None:
             self.queue(before)
+
+    def begin(self, before: RequestResponseCycle | None) -> None:
+        """A request whose head is complete: it is served now, or behind those that came before it."""
+        parser, scope = self.parser, self.scope
+        scope["method"] = parser.get_method().decode("ascii")
+        version = parser.get_http_version()
+        if version != "1.1":
+            scope["http_version"] = version
+        url = parse_url(self.url)
+        raw_path = url.path or b"/"
+        path = raw_path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = raw_path
+        scope["query_string"] = url.query or b""
+        full = max(len(self.connections), len(self.tasks)) >= (self.limit_concurrency or inf)
+        cycle = self.cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        app = service_unavailable if full else self.app
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, app))
 
     def queue(self, before: RequestResponseCycle) -> None:
         if len(self.pipeline) > _PIPELINED:

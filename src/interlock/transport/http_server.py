@@ -101,10 +101,36 @@ class HttpApp:
         """Why it could not start, if it could not."""
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        kind = scope["type"]
-        if kind == "http":
-            await self._http(scope, receive, send)
-        elif kind == "lifespan":
+        if scope["type"] != "http":
+            await self._other(scope["type"], receive, send)
+            return
+        if not self._held:
+            self._hold()  # no lifespan event came
+        headers = Headers(scope["headers"])
+        accepts = accepts_of(headers.values.get(b"accept"))
+        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
+        call.client = scope.get("client")
+        self._beat.join(call)
+        try:
+            refusal = self._refusal(scope, headers)
+            if refusal is not None:
+                await call.refuse(refusal)
+                return
+            self._calls.add(call)
+            await self._serve(call, headers)
+        except asyncio.CancelledError:
+            if call.end is None:
+                raise
+        finally:
+            call.close()
+            self._calls.discard(call)
+            if self._idle is not None and not self._calls:
+                self._idle.set()
+        if call.end is not None:
+            await self._ended(call)
+
+    async def _other(self, kind: str, receive: Receive, send: Send) -> None:
+        if kind == "lifespan":
             await self._live(receive, send)
         elif kind == "websocket":
             await receive()
@@ -186,31 +212,6 @@ class HttpApp:
 
     # --- one request ------------------------------------------------------------------------------
 
-    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
-        if not self._held:
-            self._hold()  # no lifespan event came
-        headers = Headers(scope["headers"])
-        accepts = accepts_of(headers.values.get(b"accept"))
-        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
-        call.client = scope.get("client")
-        try:
-            refusal = self._refusal(scope, headers)
-            if refusal is not None:
-                await call.refuse(refusal)
-                return
-            self._calls.add(call)
-            await self._serve(call, headers)
-        except asyncio.CancelledError:
-            if call.end is None:
-                raise
-        finally:
-            call.close()
-            self._calls.discard(call)
-            if self._idle is not None and not self._calls:
-                self._idle.set()
-        if call.end is not None:
-            await self._ended(call)
-
     async def _ended(self, call: HttpCall) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -222,20 +223,23 @@ class HttpApp:
         if not self._is_here(scope):
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
-        refusal = self._guard.foreign(headers)
-        if refusal is None and scope["method"] != "POST":
-            return _ONLY_POST
-        refusal = refusal or self._guard.unreadable(headers)
-        if refusal is None and self._stopping:
+        if scope["method"] != "POST":
+            return self._guard.foreign(headers) or _ONLY_POST
+        if not self._guard.lets_through(headers):
+            refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
+            if refusal is not None:
+                return refusal
+        if self._stopping:
             return _STOPPING
-        if refusal is None and len(self._calls) - self._listening >= self._limits.in_flight:
-            return _BUSY
-        return refusal
+        return _BUSY if len(self._calls) - self._listening >= self._limits.in_flight else None
 
     def _is_here(self, scope: Message) -> bool:
         """The path below the point where a framework mounted us; some servers leave that point out of it."""
         path: str = scope["path"]
-        root: str = scope.get("root_path", "").rstrip("/")
+        root: str = scope.get("root_path", "")
+        if not root and path == self.path:
+            return True
+        root = root.rstrip("/")
         if root and (path == root or path.startswith(root + "/")):
             path = path[len(root) :]
         return path == self.path or (self.path == "/" and not path)

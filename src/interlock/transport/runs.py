@@ -21,6 +21,8 @@ from sys import getrefcount
 from typing import Any
 from weakref import getweakrefcount
 
+from msgspec import Struct
+
 from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Id, encode_error
@@ -35,16 +37,15 @@ _NOTHING_YET: Any = object()
 _nesting = threading.local()
 
 
-class Run:
-    __slots__ = ("cancellable", "cancelled", "exchange", "id", "reply", "shift", "work")
-
-    def __init__(
-        self, id: Id | None, work: tuple[Coroutine[Any, Any, Any], Silenced | None], reply: Reply, cancellable: bool
-    ) -> None:
-        self.id, self.reply, self.cancellable = id, reply, cancellable
-        self.work, self.exchange = work
-        self.shift: _Shift | None = None
-        self.cancelled = False
+class Run(Struct, eq=False):
+    id: Id | None
+    work: Coroutine[Any, Any, Any]
+    exchange: Silenced | None
+    reply: Reply
+    cancellable: bool = True
+    shift: Any = None
+    """The `_Shift` it was begun in."""
+    cancelled: bool = False
 
 
 class Runs:
@@ -71,7 +72,7 @@ class Runs:
         """
         if cancellable and len(self._shifts) >= self._limit and self._is_full():
             return False
-        run = self.by_id[id] = Run(id, work, reply, cancellable)
+        run = self.by_id[id] = Run(id, work[0], work[1], reply, cancellable)
         self._begin(run)
         return True
 
@@ -79,7 +80,7 @@ class Runs:
         """Begin what nobody is answered for: it is not waited for, only cancelled with all others."""
         if len(self._quiet) >= self._limit:
             return False
-        run = Run(None, (work, None), self._heard, True)
+        run = Run(None, work, None, self._heard)
         self._quiet.add(run)
         self._begin(run)
         return True

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
+from .acts import Acts
 from .errors import CannotAsk
 from .link import Outlet, Patience
 from .meta import NO_META, RequestMeta
@@ -30,7 +31,6 @@ __all__ = [
     "Among",
     "BadArguments",
     "Peer",
-    "HeadedPeer",
     "HeaderLines",
     "Principal",
     "LOCAL",
@@ -83,26 +83,23 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 ANONYMOUS = Principal("interlock", "anonymous")  # HTTP without authorization
 
 
-class Peer:
+class HeaderLines(Protocol):
+    """The headers of a request, as its carrier keeps them."""
+
+    def as_text(self) -> dict[str, str]: ...
+
+
+class Peer(msgspec.Struct, eq=False):
     """Who asks, as far as this one request tells."""
 
-    __slots__ = ("capabilities", "info", "log_level", "log_meter", "principal")
-
-    log_meter: Any
-    """Counts the log messages sent to it; not there before the first one (revisions/log_meter.py)."""
-
-    def __init__(
-        self,
-        info: Implementation | None = None,
-        capabilities: ClientCapabilities | None = None,
-        *,
-        principal: Principal = LOCAL,
-        log_level: str | None = None,
-    ) -> None:
-        self.info = info
-        self.capabilities = capabilities or ClientCapabilities()
-        self.principal = principal
-        self.log_level = log_level
+    info: Implementation | None = None
+    capabilities: ClientCapabilities = msgspec.field(default_factory=ClientCapabilities)
+    principal: Principal = LOCAL
+    log_level: str | None = None
+    lines: HeaderLines | None = None
+    """Over HTTP; `headers` reads them when somebody wants to see them."""
+    log_meter: Any = None
+    """Counts the log messages sent to it, from the first one on (revisions/log_meter.py)."""
 
     @property
     def name(self) -> str:
@@ -115,29 +112,11 @@ class Peer:
     @property
     def headers(self) -> Mapping[str, str]:
         """Of this very request, their names in small letters; none where the carrier has no headers."""
-        return _NO_HEADERS
+        return _NO_HEADERS if self.lines is None else MappingProxyType(self.lines.as_text())
 
     def can(self, path: str) -> bool:
         """Did the client declare `sampling`, `elicitation.url`, …?"""
         return self.capabilities.can(path)
-
-
-class HeaderLines(Protocol):
-    def as_text(self) -> dict[str, str]: ...
-
-
-class HeadedPeer(Peer):
-    """Who asks over HTTP. The headers are read when somebody wants to see them."""
-
-    __slots__ = ("_lines",)
-
-    def __init__(self, lines: HeaderLines, *about: Any, **more: Any) -> None:
-        super().__init__(*about, **more)
-        self._lines = lines
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return MappingProxyType(self._lines.as_text())
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -206,7 +185,7 @@ class Exchange:
         self.outlet = outlet
         self.live = True
         """False once the answer was given or the request cancelled: nothing may be said for it any more."""
-        self._done: dict[str, bytes] | None = None
+        self._done: Acts | None = None
 
     @property
     def deadline(self) -> float | None:
@@ -228,14 +207,23 @@ class Exchange:
         """Elicitation, sampling, roots: whatever only the other side can answer."""
         raise CannotAsk(f"Nobody here can answer {question.method}")
 
+    async def once(self, key: str, act: Callable[[], Any]) -> bytes:
+        """What `act` gave, as JSON: done once under this key, for all who ask for it at the same time too."""
+        return await self._acts().once(self, key, act)
+
     def begin_once(self, key: str) -> bytes | None:
         """What was done under this key already, as JSON; None: do it now and say so with `end_once`."""
-        return (self._done or {}).get(key)
+        return self._acts().begin(key)
 
     def end_once(self, key: str, result: bytes | None) -> None:
         """It was done, with this result; None: it failed, and counts as not done."""
-        if result is not None:
-            self._done = {**(self._done or {}), key: result}
+        self._acts().end(key, result)
+
+    def _acts(self) -> Acts:
+        """Made for the few requests that have any."""
+        if self._done is None:
+            self._done = Acts()
+        return self._done
 
 
 Handler = Callable[[Exchange], Awaitable[Result]]

@@ -72,6 +72,7 @@ _LEADING_ID = re.compile(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
 )
 _SMALL = 2**53
+_NEWLINE, _BRACKET = b"\n["  # as numbers: bytes look for a number without raising an error inside first
 _RECOVERABLE = 1024 * 1024  # beyond this, a broken frame is not read a second time for its id
 
 
@@ -89,7 +90,7 @@ def read_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame:
     # Brackets of arrays are a level of their own, one of objects takes five bytes: {"":}
     if (
         len(data) > 2 * limits.depth
-        and (len(data) > 5 * limits.depth or b"[" in data)
+        and (len(data) > 5 * limits.depth or _BRACKET in data)
         and _too_deep(data, limits.depth)
     ):
         id = _usable_id(frame.id)
@@ -239,7 +240,7 @@ def _without_types(error: Exception) -> str:
 def encode(message: Any) -> bytes:
     """Compact JSON on one line, whatever raw parts it was put together from."""
     data = _encode(message)
-    return data if b"\n" not in data else _on_one_line(data)
+    return data if _NEWLINE not in data else _on_one_line(data)
 
 
 def _on_one_line(data: bytes) -> bytes:
@@ -262,7 +263,7 @@ def encode_notice(method: str, params: Mapping[str, Any] | None) -> bytes:
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
     data = _encode({"jsonrpc": "2.0", "id": id, "result": result})
-    return data if b"\n" not in data else _on_one_line(data)
+    return data if _NEWLINE not in data else _on_one_line(data)
 
 
 def encode_error(id: Id | None, error: Refused) -> ErrorAnswer:

@@ -101,7 +101,7 @@ class EventParser:
             self._data.append(value)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
-        elif field == b"id" and b"\0" not in value:
+        elif field == b"id" and 0 not in value:
             self._id = value.decode("utf-8", "replace")
         elif field == b"retry" and value.isdigit() and len(value) < 16:
             self._retry = int(value)
@@ -109,6 +109,6 @@ class EventParser:
 
 def _split(text: bytes) -> list[bytes]:
     """At LF, CRLF and CR; the last item is what is not finished yet."""
-    if b"\r" in text:
+    if 0x0D in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return text.split(b"\n")

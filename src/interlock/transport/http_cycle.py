@@ -1,0 +1,63 @@
+"""One request and its response on a connection of `run`, with one write for a response that comes in one piece.
+
+uvicorn writes the head of a response before it knows the body: two system calls, two packets, and a client that wakes
+up twice. ASGI asks servers to wait for the first piece of the body, and so does this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+__all__ = ["Cycle"]
+
+_FRAMING = frozenset({b"connection", b"transfer-encoding"})
+_COPIED = 64 * 1024  # bytes of a body up to which it is copied behind its head; longer ones are handed over as they are
+
+
+class Cycle(RequestResponseCycle):
+    """Everything that is not a whole answer to a POST on a connection that stays is uvicorn's affair."""
+
+    held: Any = None  # the beginning of a response, until something of its body comes
+
+    async def send(self, message: Any) -> None:
+        held = self.held
+        if held is None:
+            if message["type"] == "http.response.start" and not self.response_started:
+                self.held = message
+            else:
+                await super().send(message)
+            return
+        self.held = None
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        head = None if message.get("more_body") else self.head_of(held, message)
+        if head is None:
+            await super().send(held)
+            await super().send(message)
+        elif not self.disconnected:
+            self.put(head, message["body"])
+
+    def head_of(self, start: Any, message: Any) -> bytes | None:
+        """The bytes before the body; None for a response that is not framed by nothing but its length."""
+        if message["type"] != "http.response.body" or self.scope["method"] != "POST" or not self.keep_alive:
+            return None
+        lines = [STATUS_LINE[start["status"]]]
+        framed = False
+        for name, value in start["headers"]:
+            if name in _FRAMING or 0x0A in value or 0x0D in value:
+                return None
+            framed = framed or (name == b"content-length" and int(value) == len(message["body"]))
+            lines.append(b"%s: %s\r\n" % (name, value))
+        lines.append(b"\r\n")
+        return b"".join(lines) if framed else None
+
+    def put(self, head: bytes, body: bytes) -> None:
+        if len(body) <= _COPIED:
+            self.transport.write(head + body)
+        else:
+            self.transport.writelines((head, body))
+        self.response_started = self.response_complete = True
+        self.message_event.set()
+        self.on_response()

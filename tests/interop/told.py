@@ -1,0 +1,71 @@
+"""What a process of a peer's tells, and the servers over HTTP that say where they are: how the tests start both."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import interlock
+
+_SOURCE = str(Path(interlock.__file__).resolve().parents[1])
+_START_SECONDS = 60
+_STORY_SECONDS = 100
+
+
+def our_server(file: str) -> list[str]:
+    """Said in the command itself: SDKs give a child few variables, and it must load the very code that is tested."""
+    return ["env", f"PYTHONPATH={_SOURCE}", sys.executable, "-m", "interlock", "run", file]
+
+
+def foreign_environment() -> dict[str, str]:
+    """Ours, without the path of our code: it is no business of a peer's interpreter."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def story(command: Sequence[str]) -> dict[str, Any]:
+    """What the client of a peer saw of a server: the last word of a process that ends by itself, and well."""
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_STORY_SECONDS,
+        env=foreign_environment(),
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def served(command: Sequence[str], said: Path) -> Iterator[str]:
+    """A server over HTTP, by the address that it says on stderr; `said` is the file for that."""
+    with said.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file, env=foreign_environment()
+        )
+    try:
+        yield _address(process, said)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _address(process: subprocess.Popen[bytes], said: Path) -> str:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(r"(http://\S+)\n", said.read_text()):
+            return found[1]
+        time.sleep(0.02)
+    raise AssertionError(f"no address was said: {said.read_text()[-3000:]}")

@@ -1,0 +1,130 @@
+"""transport/http_cycle.py: a response in one piece is one write; everything else is left to uvicorn."""
+
+import asyncio
+import logging
+
+import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
+
+from interlock.transport.http_cycle import Cycle
+
+
+class Transport:
+    def __init__(self):
+        self.writes, self.closed = [], False
+
+    def write(self, data):
+        self.writes.append(bytes(data))
+
+    def writelines(self, parts):
+        self.writes.append(b"".join(parts))
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def pause_reading(self): ...
+
+    def resume_reading(self): ...
+
+
+class Wire:
+    """A cycle on a transport that only remembers."""
+
+    def __init__(self, method="POST", keep_alive=True):
+        self.transport, self.completed = Transport(), 0
+        self.flow = FlowControl(self.transport)
+        log = logging.getLogger("tests")
+        self.cycle = Cycle(
+            scope={"method": method},
+            transport=self.transport,
+            flow=self.flow,
+            logger=log,
+            access_logger=log,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=keep_alive,
+            on_response=self.complete,
+        )
+
+    def complete(self):
+        self.completed += 1
+
+    async def respond(self, *pieces, status=200, headers=()):
+        await self.cycle.send({"type": "http.response.start", "status": status, "headers": list(headers)})
+        for number, piece in enumerate(pieces, 1):
+            more = number < len(pieces)
+            await self.cycle.send({"type": "http.response.body", "body": piece, "more_body": more})
+        return self.transport.writes
+
+
+def length(number):
+    return (b"content-length", b"%d" % number)
+
+
+async def test_a_whole_response_is_one_write():
+    wire = Wire()
+    headers = [(b"content-type", b"application/json"), length(2)]
+    assert await wire.respond(b"{}", headers=headers) == [
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+    ]
+    assert (wire.completed, wire.cycle.response_complete, wire.transport.closed) == (1, True, False)
+
+
+async def test_a_long_body_goes_out_behind_its_head():
+    body = b"x" * 200_000
+    (written,) = await Wire().respond(body, headers=[length(len(body))])
+    assert written.endswith(b"\r\n\r\n" + body)
+
+
+async def test_nothing_is_written_before_there_is_a_body():
+    wire = Wire()
+    assert await wire.respond(headers=[length(2)]) == []
+    assert not wire.cycle.response_started
+
+
+@pytest.mark.parametrize(
+    ("wire", "pieces", "headers", "closes"),
+    [
+        ({}, [b"a", b"b"], [], False),
+        ({}, [b"ab"], [], False),
+        ({}, [b"ab"], [(b"transfer-encoding", b"chunked")], False),
+        ({"method": "GET"}, [b"ab"], [length(2)], False),
+        ({"method": "HEAD"}, [b"ab"], [length(2)], False),
+        ({"keep_alive": False}, [b"ab"], [length(2)], True),
+        ({}, [b"ab"], [length(2), (b"connection", b"close")], True),
+    ],
+)
+async def test_other_responses_are_as_uvicorn_writes_them(wire, pieces, headers, closes):
+    wire = Wire(**wire)
+    written = b"".join(await wire.respond(*pieces, headers=headers))
+    assert written.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert (wire.completed, wire.transport.closed) == (1, closes)
+
+
+@pytest.mark.parametrize("value", [b"a\r\nevil: yes", b"a\nevil: yes", b"a\r"])
+async def test_a_header_cannot_end_its_line(value):
+    wire = Wire()
+    with pytest.raises(RuntimeError):
+        await wire.respond(b"ab", headers=[length(2), (b"x", value)])
+    assert wire.transport.writes == []
+
+
+async def test_a_wrong_length_is_no_response():
+    with pytest.raises(RuntimeError, match="longer"):
+        await Wire().respond(b"abc", headers=[length(2)])
+
+
+async def test_a_peer_that_reads_nothing_is_waited_for_and_one_that_is_gone_gets_nothing():
+    wire = Wire()
+    wire.flow.pause_writing()
+    sending = asyncio.create_task(wire.respond(b"ab", headers=[length(2)]))
+    await asyncio.sleep(0)
+    assert wire.transport.writes == []
+    wire.cycle.disconnected = True
+    wire.flow.resume_writing()
+    assert await sending == []
