@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -136,6 +137,30 @@ async def test_testing(page, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert any(line.startswith(call[:-1]) for line in shown) and answer in shown
     assert call in PAGE.read_text(encoding="utf-8") and answer in PAGE.read_text(encoding="utf-8")
+
+
+async def test_composition(page):
+    async with Client(page["house"]) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        assert {"lib_find", "lib_show", "borrow"} <= names and not {"find", "hours", "discard"} & names
+        assert (await client.read_resource("library://books/1"))[0].text == "Moby Dick"
+        assert (await client.get_prompt("lib_discuss", {"id": "1"})).messages
+        with pytest.raises(Refused, match="Unknown tool"):
+            await client.call_tool("discard", {"id": 1})
+        assert "prompts/get" in page["seen"] and "tools/list" in page["seen"]
+
+
+async def test_lifespans(page):
+    async with Client(page["house"]) as client:
+        assert (await client.call_tool("borrow", {"title": "Emma"})).text == "local has ['Emma']"
+        assert (await client.call_tool("borrow", {"title": "Ulysses"})).text == "local has ['Emma', 'Ulysses']"
+
+
+async def test_the_context(page):
+    async with Client(page["house"], name="me", version="7") as client:
+        found = json.loads((await client.call_tool("describe")).text)
+    assert (found["principal"], found["client"], found["rules"]) == ("local", "me 7", "Be quiet.")
+    assert (found["headers"], found["deadline"], found["cancelled"]) == ({}, None, False)
 
 
 async def test_threads_and_bounds(server):

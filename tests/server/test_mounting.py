@@ -1,5 +1,6 @@
 """server/mounting.py: one server inside of another, its names, its filters and its say."""
 
+import asyncio
 import threading
 
 import msgspec
@@ -378,3 +379,45 @@ def test_a_mount_is_a_place():
     inner, outer = Offers(threads, None), Offers(threads, None)
     mount = Mount("p", Server("s"), inner, outer)
     assert (mount.name_of("tools", "t"), mount.name_of("resources", "a:b")) == ("p_t", "a:b")
+
+
+# --- guards of the mounted server ---
+
+
+async def test_its_time_bound_stands_still_while_it_asks_and_its_deadline_is_told():
+    inner, deadlines = Server("inner"), []
+
+    @inner.tool(timeout=0.2)
+    async def lend(ctx: Context) -> str:
+        deadlines.append(ctx.deadline)
+        return await ctx.elicit("Who?", str, key="who")
+
+    async def answers_late(params):
+        await asyncio.sleep(0.4)
+        return {"action": "accept", "content": {"value": "Ada"}}
+
+    async with Client(house("a", inner), elicit=answers_late, revision="2025-11-25") as client:
+        assert (await client.call_tool("a_lend")).text == "Ada"
+    assert deadlines[0] is not None
+
+
+async def test_its_secrets_leave_its_log_messages_before_anything_else_happens_to_them():
+    inner, outer, heard = Server("inner", redact=lambda data: "inner"), Server("outer"), []
+
+    @inner.tool
+    async def speaks(ctx: Context) -> str:
+        await ctx.log("error", "a name")
+        return ""
+
+    outer.mount("a", inner)
+    hear = lambda method, params: heard.append(params.get("data"))  # noqa: E731
+    async with Client(outer, revision="2025-11-25", on_notification=hear) as client:
+        await client.call_tool("a_speaks")
+    assert heard == ["inner"]
+
+
+async def test_its_outputs_are_sanitised_as_it_says():
+    inner = Server("inner", sanitize=lambda name, result: {"content": [{"type": "text", "text": f"clean {name}"}]})
+    inner.add_tool(lambda: "dirty", name="x")
+    async with Client(house("a", inner)) as client:
+        assert (await client.call_tool("a_x")).text == "clean x"

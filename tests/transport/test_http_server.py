@@ -632,3 +632,61 @@ async def test_a_hook_sees_every_value_of_a_header_that_came_twice():
     lines = [*headers_of(call_tool("who")), (b"x-api-key", b"good"), (b"x-api-key", b"bad")]
     assert (await post(House(authenticate=keys).app, call_tool("who"), headers=lines).answer()).status == 200
     assert heard == ["good, bad"]
+
+
+class Lived:
+    """A handler that records what its carriers tell it about their lives."""
+
+    def __init__(self, fails=False):
+        self.fails, self.told = fails, []
+        self.lives = self
+
+    async def __call__(self, exchange):
+        return {"tools": []}
+
+    def enter(self, carrier):
+        self.told.append("enter")
+
+    def leave(self, carrier):
+        self.told.append("leave")
+
+    async def start(self):
+        self.told.append("start")
+        if self.fails:
+            raise LocalError("no database")
+
+    async def settle(self):
+        self.told.append("settle")
+
+
+async def life_of(app, *events):
+    inbox, sent = asyncio.Queue(), []
+    for event in events:
+        inbox.put_nowait({"type": f"lifespan.{event}"})
+
+    async def send(event):
+        sent.append(event)
+
+    await app({"type": "lifespan"}, inbox.get, send)
+    return sent
+
+
+async def test_what_lives_with_the_handler_begins_and_ends_with_the_app():
+    handler = Lived()
+    await life_of(HttpApp(handler), "startup", "shutdown")
+    assert handler.told == ["enter", "start", "leave", "settle"]
+
+
+async def test_what_cannot_begin_fails_the_start():
+    handler = Lived(fails=True)
+    app = HttpApp(handler)
+    assert await life_of(app, "startup") == [{"type": "lifespan.startup.failed", "message": "no database"}]
+    assert str(app.failure) == "no database" and handler.told == ["enter", "start", "leave", "settle"]
+
+
+async def test_without_events_it_begins_with_the_first_request_only():
+    handler = Lived()
+    app = HttpApp(handler)
+    for _ in range(2):
+        assert (await post(app, message("tools/list")).answer()).status == 200
+    assert handler.told == ["enter"]

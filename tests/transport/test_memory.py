@@ -92,3 +92,15 @@ async def test_nothing_ever_waits_here():
     near, *_ = await opened()
     assert (near.backlog, near.delivered) == (0, None)
     await near.drain()
+
+
+async def test_closing_waits_for_what_has_to_end_with_it():
+    near, _, _, heard_far = await opened()
+    order = []
+
+    async def ends():
+        order.append(len(heard_far.ends))
+
+    near.after_close = ends
+    await near.close()
+    assert order == [1]  # the other end was told first

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from interlock.transport.stdio_server import serve_stdio
+from interlock.wire.errors import LocalError
 from interlock.wire.frames import encode_call
 from interlock.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from support.doubles import turns
@@ -211,3 +212,62 @@ def test_a_file_can_be_played_into_a_server(tmp_path):
             [sys.executable, "-c", PROGRAM], stdin=stdin, capture_output=True, timeout=60, check=False
         )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2]
+
+
+# --- what lives with the handler ---
+
+
+class Lived:
+    def __init__(self, start):
+        self.start, self.told = start, []
+        self.lives = self
+
+    async def __call__(self, exchange):
+        self.told.append("request")
+        return {"tools": []}
+
+    def enter(self, carrier):
+        self.told.append("enter")
+
+    def leave(self, carrier):
+        self.told.append("leave")
+
+    async def settle(self):
+        self.told.append("settle")
+
+
+async def test_it_begins_before_anything_is_read_and_ends_last():
+    async def start():
+        handler.told.append("start")
+
+    handler = Lived(start)
+    served = Served(handler)
+    served.say(ask(1))
+    await served.answers(1)
+    await served.end()
+    assert handler.told == ["enter", "start", "request", "leave", "settle"]
+
+
+async def test_what_cannot_begin_is_told_to_the_runner_and_nothing_is_read():
+    async def start():
+        raise LocalError("no database")
+
+    handler = Lived(start)
+    served = Served(handler)
+    served.say(ask(1))
+    with pytest.raises(LocalError, match="no database"):
+        await served.task
+    with pytest.raises(LocalError):
+        await served.end()
+    os.close(served.output)
+    assert handler.told == ["enter", "leave", "settle"]
+
+
+async def test_a_client_that_goes_does_not_wait_for_a_beginning():
+    handler = Lived(asyncio.Event().wait)
+    served = Served(handler)
+    await turns()
+    served.task.get_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+    await served.task
+    await served.end()
+    assert handler.told == ["enter", "leave", "settle"]

@@ -16,7 +16,7 @@ from ..wire.redaction import redact_secrets
 from ..wire.types.common import LOG_LEVELS
 from .shaping import plain
 
-__all__ = ["LogMeter", "left_out_notice", "log_notices"]
+__all__ = ["LogMeter", "left_out_notice", "log_notices", "without_secrets"]
 
 log = logging.getLogger("interlock.server")
 _BURST = 200.0
@@ -75,7 +75,7 @@ def log_notices(peer: Peer, params: Params, redact: Callable[[Any], Any] | None,
         meter = peer.log_meter = LogMeter(now)
     if not meter.admit(params["level"], now):
         return []
-    message = _without_secrets(params, redact or redact_secrets)
+    message = without_secrets(params, redact or redact_secrets)
     return [notice for notice in (left_out_notice(peer, now, last=False), message) if notice is not None]
 
 
@@ -86,7 +86,7 @@ def left_out_notice(peer: Peer, now: float, *, last: bool) -> dict[str, Any] | N
     return notice if notice is not None and is_heard(peer, notice["level"]) else None  # its level may be another now
 
 
-def _without_secrets(params: Params, redact: Callable[[Any], Any]) -> dict[str, Any] | None:
+def without_secrets(params: Params, redact: Callable[[Any], Any]) -> dict[str, Any] | None:
     """What cannot be redacted is not sent. Data that is no JSON is the author's mistake, and told to them."""
     told = dict(params)
     data = plain(told.get("data"))

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ..wire.exchange import Exchange, Params, Question, Result
+from ..revisions.log_meter import without_secrets
+from ..wire.exchange import Exchange, Params, Question, Result, Timer
 from ..wire.frames import encode
 
 __all__ = ["Passed", "renamed"]
@@ -35,19 +36,34 @@ class Passed(Exchange):
         if name == "raw":
             self.raw = self._words()
             return self.raw
-        return getattr(self.first, name)
+        return None if name == "redact" else getattr(self.first, name)
 
     def silence(self) -> None:
         self.first.silence()
 
     async def notify(self, method: str, params: Params) -> None:
+        """A mounted server takes its secrets out of its log messages before anybody else sees them."""
+        redact: Callable[[Any], Any] | None = self.redact
+        if method == "notifications/message" and redact is not None:
+            said = without_secrets(params, redact)
+            if said is None:
+                return
+            params = said
         await self.first.notify(method, params)
 
     async def release_stream(self, retry_ms: int) -> bool:
         return await self.first.release_stream(retry_ms)
 
     async def ask(self, question: Question) -> Result:
-        return await self.first.ask(question)
+        """The time of the run stands still meanwhile, as it does for a run of the first one."""
+        timer: Timer | None = getattr(self, "timer", None)
+        if timer is None or timer is getattr(self.first, "timer", None):
+            return await self.first.ask(question)
+        timer.pause()
+        try:
+            return await self.first.ask(question)
+        finally:
+            timer.resume()
 
     async def once(self, key: str, act: Callable[[], Any]) -> bytes:
         return await self.first.once(key, act)

@@ -150,9 +150,7 @@ class HttpApp:
                     return
             elif message["type"] == "lifespan.shutdown":
                 self.stop()
-                self._lives.leave(self)
-                await self._lives.settle()
-                self._held = False
+                await self._let_go()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
@@ -162,10 +160,16 @@ class HttpApp:
             await self._lives.start()
         except LocalError as error:
             self.failure = error
+            await self._let_go()  # what had begun beside it
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return False
         await send({"type": "lifespan.startup.complete"})
         return True
+
+    async def _let_go(self) -> None:
+        self._held = False
+        self._lives.leave(self)
+        await self._lives.settle()
 
     def _hold(self) -> None:
         """From now on the handler is served."""

@@ -16,7 +16,7 @@ from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .keepalive import Keepalive
 from .lines import LineChannel
-from .living import lives_of
+from .living import Lives, lives_of
 from .main_loop import run_main
 from .serving import serve_channel
 
@@ -73,7 +73,7 @@ async def serve_stdio(
     duplex = serve_channel(handler, channel, limits=limits, keepalive=keepalive, on_end=lambda: stop.now(0.0))
     stop.on_signals()
     try:
-        await stop.unless_before(lives.start())
+        await _begin(stop, lives, streams)
         await duplex.open()
         grace = await stop.wait()
         if on_stop is not None:
@@ -84,6 +84,15 @@ async def serve_stdio(
         stop.off_signals()
         await duplex.close()
         await lives.settle()
+
+
+async def _begin(stop: _Stop, lives: Lives, streams: tuple[int, int]) -> None:
+    try:
+        await stop.unless_before(lives.start())
+    except BaseException:
+        for stream in {*streams}:
+            os.close(stream)  # no channel will be opened on them
+        raise
 
 
 class _Stop:

@@ -99,7 +99,7 @@ class Peer(msgspec.Struct, eq=False):
     lines: HeaderLines | None = None
     """Over HTTP; `headers` reads them when somebody wants to see them."""
     log_meter: Any = None
-    """Counts the log messages sent to it, from the first one on (revisions/log_meter.py)."""
+    """Counts the log messages sent to it; None before the first one (revisions/log_meter.py)."""
 
     @property
     def name(self) -> str:
