@@ -214,13 +214,21 @@ async def test_limits_can_be_switched_off():
 
 @pytest.mark.parametrize("revision", ALL)
 async def test_whoever_owns_the_process_is_not_limited_unless_the_author_says_so(revision):
-    call, complete = {"name": "hi", "arguments": {}}, "completion/complete"
+    call = {"name": "hi", "arguments": {}}
     async with connected(limited(), revision) as peer:
         found = [await peer.result("tools/call", call) for _ in range(600)]
         assert not any(result.get("isError") for result in found)
-    strict = RateLimits(calls=Rate(0.001, 2), completions=Rate(0.001, 1), local=True)
+    strict = RateLimits(calls=Rate(0.001, 2), local=True)
     async with connected(limited(rate_limits=strict), revision) as peer:
         found = [(await peer.result("tools/call", call)).get("isError", False) for _ in range(3)]
         assert found == [False, False, True]
-        assert "values" in (await peer.result(complete, COMPLETE))["completion"]
-        assert (await peer.error(complete, COMPLETE))["code"] == -32603
+
+
+@pytest.mark.requirement("COMPL-17")
+@pytest.mark.parametrize("revision", ALL)
+async def test_completions_are_limited_wherever_the_author_wants_it(revision):
+    limits = RateLimits(completions=Rate(0.001, 3), local=True)
+    async with connected(limited(rate_limits=limits), revision) as peer:
+        found = [await peer.request("completion/complete", COMPLETE) for _ in range(10)]
+        assert ["result" in answer for answer in found] == [True] * 3 + [False] * 7
+        assert {answer["error"]["code"] for answer in found[3:]} == {-32603}

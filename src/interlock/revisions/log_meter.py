@@ -70,7 +70,7 @@ def log_notices(peer: Peer, params: Params, redact: Callable[[Any], Any] | None,
     """What is said to this client for one message: nothing, the message, or before it how many were left out."""
     if not is_heard(peer, params.get("level")):
         return []
-    meter: LogMeter | None = getattr(peer, "log_meter", None)
+    meter: LogMeter | None = peer.log_meter
     if meter is None:
         meter = peer.log_meter = LogMeter(now)
     if not meter.admit(params["level"], now):
@@ -81,7 +81,7 @@ def log_notices(peer: Peer, params: Params, redact: Callable[[Any], Any] | None,
 
 def left_out_notice(peer: Peer, now: float, *, last: bool) -> dict[str, Any] | None:
     """How many messages to this client did not fit since it was told last; None where there is nothing to tell."""
-    meter: LogMeter | None = getattr(peer, "log_meter", None)
+    meter: LogMeter | None = peer.log_meter
     notice = meter.left_out(now, last=last) if meter is not None else None
     return notice if notice is not None and is_heard(peer, notice["level"]) else None  # its level may be another now
 
