@@ -28,6 +28,7 @@ from .http_rules import VERSION, Headers, check_params, check_routing, check_sai
 from .offering import offers
 from .param_headers import ParamHeader
 from .revision import Era, Revision
+from .stamp import NO_STAMP
 from .stateless_server import StatelessServer, check_envelope
 from .table import NEWEST, OFFICIAL_METHODS, names_of
 
@@ -56,7 +57,9 @@ class HttpSide:
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
-        self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
+        # Whose results these are is said by the handler: a filter around it is a function without a name.
+        filtered, stamp = filter(handler) if filter else handler, getattr(handler, "stamp", NO_STAMP)
+        self._stateless = StatelessServer(filtered, self._rows, asker=asker, stamp=stamp)
         self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------

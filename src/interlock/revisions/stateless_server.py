@@ -34,13 +34,14 @@ class StatelessServer:
         *,
         principal: Principal = LOCAL,
         asker: Asker | None = None,
+        stamp: Stamp | None = None,
     ) -> None:
         self._handler = direct(handler)
         self._asker = asker
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         self._supported = names_of(rows)
         self._principal = principal
-        self._stamp: Stamp = getattr(handler, "stamp", NO_STAMP)
+        self._stamp: Stamp = stamp or getattr(handler, "stamp", NO_STAMP)
 
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Refuse at once, or return the work that leads to the answer."""
