@@ -78,8 +78,8 @@ class HttpSide:
             named = getattr(params, row.named_by) if row.named_by is not None else None
             check_routing(headers, check_envelope(meta), method, named, row.named_by is not None)
             revision = self._stateless.admit(method, meta)
-            if method == "tools/call":
-                check_params(headers, self._params_of(params.name, principal), params.arguments or _NOTHING)
+            if method == "tools/call" and (marked := self._params_of(params.name, principal)):
+                check_params(headers, marked, params.arguments or _NOTHING)
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         return self._stateless.start(frame, id, params, meta, outlet, revision, principal, headers)
