@@ -56,7 +56,9 @@ class HttpSide:
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
-        self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
+        stamp = getattr(handler, "stamp", None)  # which a filter has not
+        inner = filter(handler) if filter else handler
+        self._stateless = StatelessServer(inner, self._rows, asker=asker, stamp=stamp)
         self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------
