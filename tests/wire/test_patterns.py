@@ -32,4 +32,4 @@ def test_a_mistake_shows_with_the_first_use():
 
 def test_what_a_pattern_has_not_it_has_not():
     with pytest.raises(AttributeError):
-        pattern("x").nonsense  # noqa: B018
+        pattern("x").nonsense
