@@ -28,6 +28,7 @@ from interlock import (
     Context,
     EmbeddedResource,
     PromptMessage,
+    Refused,
     ResourceContents,
     ResourceLink,
     ResourceNotFound,
@@ -477,7 +478,9 @@ def relate(tag: str, id: str, ctx: Context) -> list[Any]:
 
 def enclosed(store: Store, id: str) -> PromptMessage:
     """A note inside of a message, as the resource that it is."""
-    kept = known(store, int(id) if id.isascii() and id.isdigit() and len(id) < 16 else 0)
+    kept = store.note(int(id)) if id.isascii() and id.isdigit() and len(id) < 16 else None
+    if kept is None:
+        raise Refused(f"There is no note {id[:20]!r}", code=-32602)  # an argument that does not fit
     held = ResourceContents(
         uri=f"notes://{kept.id}", mime_type="text/markdown", text=f"# {kept.title}\n\n{kept.text}\n"
     )

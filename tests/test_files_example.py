@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Refused
 from interop.told import served
-from support.examples import Ears, command, connect, refusal, watching
+from support.examples import Ears, command, connect, refusal, script, watching
 from support.wire_peer import ALL, MODERN
 
 every_revision = pytest.mark.parametrize("revision", ALL)
@@ -260,6 +260,11 @@ async def test_each_client_over_http_is_held_to_its_own_roots(folder, tmp_path):
             results = await asyncio.gather(*asked)
     assert [result.is_error for result in results] == [False, True, True] * 10
     assert {result.text for result in results[2::3]} == {NO_ROOTS}
+
+
+async def test_the_folder_may_be_an_argument(folder):
+    async with connect(script("files.py", folder), None, roots=[folder.as_uri()]) as client:
+        assert (await client.call_tool("read_file", {"path": "sub/b.md"})).text == "# Two again\n"
 
 
 async def test_without_a_folder_an_empty_one_is_served_and_said(tmp_path):

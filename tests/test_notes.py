@@ -11,7 +11,7 @@ import pytest
 from interlock import Refused
 from interlock.wire.errors import PeerClosed
 from interop.told import served
-from support.examples import Ears, answering, command, connect, loaded, refusal, watching
+from support.examples import Ears, answering, command, connect, loaded, refusal, script, watching
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
 every_revision = pytest.mark.parametrize("revision", ALL)
@@ -251,8 +251,9 @@ async def test_prompts_bring_the_note_along(notes, revision):
         _, words = (await client.get_prompt("relate", {"id": "1", "tag": "HOME"})).messages
         assert words.content.text.endswith("1: shopping")
         for id in ("2", "0", "-1", "x", "1 OR 1=1", "9" * 400, "¹"):
-            with pytest.raises(Refused, match="There is no note"):
+            with pytest.raises(Refused, match="There is no note") as wrong:
                 await client.get_prompt("summarise", {"id": id})
+            assert wrong.value.code == -32602
 
 
 # --- hostile words ----------------------------------------------------------------------------------
@@ -358,6 +359,12 @@ async def test_a_file_of_something_else_is_left_alone(notes, database):
     with pytest.raises(PeerClosed, match="not a database"):
         async with notes(None):
             pass
+
+
+async def test_the_file_may_be_an_argument(database):
+    async with connect(script("notes.py", database), None) as client:
+        await client.call_tool("add_note", {"title": "given", "text": ""})
+    assert rows(database) == [(1, "given", "")]
 
 
 async def test_without_a_file_the_notes_are_kept_for_a_while(tmp_path):

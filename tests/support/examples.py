@@ -29,6 +29,11 @@ def command(example: str, **variables: str | os.PathLike[str]) -> list[str]:
     return ["env", f"PYTHONPATH={SOURCE}", *given, sys.executable, "-m", "interlock", "run", str(EXAMPLES / example)]
 
 
+def script(example: str, argument: str | os.PathLike[str]) -> list[str]:
+    """The example run by Python itself, with an argument."""
+    return ["env", f"PYTHONPATH={SOURCE}", sys.executable, str(EXAMPLES / example), os.fspath(argument)]
+
+
 def loaded(example: str) -> ModuleType:
     """The example in this process, afresh: what one test does to it no other sees."""
     spec = importlib.util.spec_from_file_location(f"example_{example.removesuffix('.py')}", EXAMPLES / example)
