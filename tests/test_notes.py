@@ -158,16 +158,16 @@ async def test_a_yes_to_one_text_is_no_yes_to_another(notes, database, revision)
         asked.append(params["message"])
         if len(asked) == 1:
             async with notes(revision) as other:
-                await other.call_tool("update_note", {"id": 1, "title": "precious"})
+                await other.call_tool("update_note", {"id": 1, "text": "precious"})
         return {"action": "accept", "content": {"sure": True}}
 
     async with notes(revision, elicit=slow_yes) as client:
         await client.call_tool("add_note", {"title": "rubbish", "text": ""})
         result = await client.call_tool("delete_note", {"id": 1})
     if revision in MODERN:  # the function ran again with the answer, and asked about what it found
-        assert asked == ["Delete 'rubbish' (1)?", "Delete 'precious' (1)?"] and rows(database) == []
+        assert asked == ["Delete 'rubbish' (1)?"] * 2 and rows(database) == []
     else:
-        assert result.is_error and "changed meanwhile" in result.text and rows(database)[0][1] == "precious"
+        assert result.is_error and "changed meanwhile" in result.text and rows(database)[0][2] == "precious"
 
 
 # --- watching ---------------------------------------------------------------------------------------
