@@ -22,7 +22,7 @@ from .calling import caller_of
 from .context import Context
 from .failures import failure_text
 from .icons import checked_icons
-from .schema import read_signature
+from .schema import docs_of, plain_name, read_signature
 from .streams import is_stream
 from .threads import Threads
 
@@ -49,11 +49,11 @@ class RegisteredPrompt:
         self.names = signature.names
         if is_stream(function):
             raise LocalError(f"{function!r}: a prompt returns its messages, all at once: it cannot be a generator")
-        named = name or cast(str, getattr(function, "__name__", ""))
+        named = name or plain_name(function)
         self.noun = Prompt(
             name=named,
             title=title or UNSET,
-            description=description or (function.__doc__ or "").strip() or UNSET,
+            description=description or docs_of(function).text or UNSET,
             arguments=[
                 PromptArgument(name=each, required=each in required, **_words(signature.schema, each))
                 for each in signature.names
@@ -62,13 +62,13 @@ class RegisteredPrompt:
             icons=checked_icons(icons, named),
             meta=dict(meta) if meta else UNSET,
         )
-        self._arguments: type[Any] = signature.decoder.type
+        self._arguments = signature.from_text
         self._call = caller_of(function, signature, threads)
 
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)
         try:
-            arguments = msgspec.structs.asdict(msgspec.convert(params.arguments or {}, self._arguments, strict=False))
+            arguments = self._arguments(params.arguments or {})
         except msgspec.ValidationError as error:
             told = f"Invalid arguments for {self.noun.name}: {str(error).replace('`', chr(39))}"
             raise InvalidParams(told) from None
