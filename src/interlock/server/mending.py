@@ -43,12 +43,12 @@ class Unmendable(ValueError):
 
 def fitting(signature: Signature) -> Arguments:
     """For a tool with type hints: one decode. What mends is made when it is first needed."""
-    decode, asdict = signature.decoder.decode, msgspec.structs.asdict
+    decode = signature.decode
     made: list[_Mender] = []
 
     def arguments(raw: Raw) -> dict[str, Any]:
         try:
-            return asdict(decode(raw))
+            return decode(raw)
         except msgspec.ValidationError:
             if not made:
                 made.append(_Mender(signature))
@@ -80,7 +80,7 @@ class _Mender:
                 lines.append(_line(name, "missing", self._properties[name], self._definitions))
         if lines:
             raise Unmendable(lines)
-        return msgspec.structs.asdict(self._signature.decoder.decode(msgspec.json.encode(kept)))
+        return self._signature.decode(msgspec.json.encode(kept))
 
     def _part(self, name: str, raw: Raw, decoder: msgspec.json.Decoder[Any]) -> tuple[Raw, str | None]:
         """One argument as it is if it fits, in the wanted type if that is beyond doubt, else what is wrong with it."""
