@@ -47,7 +47,11 @@ Visible = Callable[[Principal, Item], bool]
 
 
 def check_visible(visible: Visible) -> None:
-    if inspect.iscoroutinefunction(visible) or not callable(visible):
+    try:
+        fits = not inspect.iscoroutinefunction(visible) and inspect.signature(visible).bind(None, None)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise LocalError(f"{visible!r:.100} must be a plain function of a principal and an item: it answers at once")
 
 
