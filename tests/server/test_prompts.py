@@ -1,7 +1,7 @@
 """server/prompts.py: a function of strings that gives messages."""
 
 import pathlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -256,3 +256,11 @@ def test_what_the_docstring_says_of_arguments_stands_with_them_alone():
 def test_a_prompt_needs_a_name():
     with pytest.raises(LocalError, match="name="):
         prompt(type("Callable", (), {"__call__": lambda self: "x"})())
+
+
+async def test_a_refusal_does_not_repeat_all_that_was_sent():
+    async def speak(tone: Literal["kind", "rude"]): ...
+
+    with pytest.raises(InvalidParams) as refused:
+        await get(prompt(speak), tone="\x1b[2J" + "x" * 100_000)
+    assert len(str(refused.value)) < 500 and "\x1b" not in str(refused.value)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.types.common import Icon
@@ -27,6 +28,8 @@ from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
+
+_LONGEST_REASON = 300  # characters; it may repeat what the peer sent
 
 
 class RegisteredPrompt:
@@ -70,8 +73,8 @@ class RegisteredPrompt:
         try:
             arguments = self._arguments(params.arguments or {})
         except msgspec.ValidationError as error:
-            told = f"Invalid arguments for {self.noun.name}: {str(error).replace('`', chr(39))}"
-            raise InvalidParams(told) from None
+            wrong = display(str(error).replace("`", "'"), _LONGEST_REASON)
+            raise InvalidParams(f"Invalid arguments for {self.noun.name}: {wrong}") from None
         try:
             messages = _messages(await self._call(arguments, exchange))
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
