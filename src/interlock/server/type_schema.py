@@ -19,7 +19,7 @@ from .annotations import said_in_class
 from .foreign_schema import inlined
 from .models import is_model, is_path, model_schema
 
-__all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default"]
+__all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
