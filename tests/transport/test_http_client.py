@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from interlock.transport import http_client, outbound
+from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
 from interlock.wire.errors import (
@@ -683,7 +683,7 @@ async def test_a_notification_that_is_refused_says_why():
 
 
 async def test_a_notification_nobody_takes_is_late(monkeypatch):
-    monkeypatch.setattr(http_client, "_NOTICE_WITHIN", 0.05)
+    monkeypatch.setattr(outbound, "_ACCEPTED_WITHIN", 0.05)
 
     async def script(request, stream):
         await stream.gone()

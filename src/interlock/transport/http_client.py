@@ -15,32 +15,34 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import UNSET
 
 from ..revisions.client_edge import ClientEdge, meta_of, params_of
-from ..revisions.http_requests import Reply, answer_in, form_of, headers_for, message_in, status_error
+from ..revisions.client_side import ClientSide
+from ..revisions.http_requests import Reply, answer_in, form_of, headers_for, message_in
 from ..wire.errors import (
-    CLASS_OF,
     BadResult,
-    CallTimeout,
     ConnectionClosed,
     ConnectionEnded,
     InterlockError,
     MessageTooLarge,
     NotOpen,
 )
-from ..wire.frames import Frame, encode_call, encode_notice, error_of
+from ..wire.frames import Frame, encode_call, encode_notice
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience, Told
 from ..wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..wire.sse import EventParser
 from .calls import Call, Calls, progress_of
 from .endpoints import Endpoint
+from .http_line import HttpLine
+from .http_posting import Posting
+from .http_session import HttpSession
 from .outbound import Errands, Outbound, drain, lost
+from .sse_session import SseSession
 
 if TYPE_CHECKING:
     import aiohttp
 
 __all__ = ["HttpLink"]
 
-_NOTICE_WITHIN = 30.0  # seconds the server may take to accept a notification
 _NO_HEADERS: Mapping[str, str] = {}
 
 
@@ -52,10 +54,12 @@ class HttpLink:
         endpoint: Endpoint,
         limits: Limits = DEFAULT_LIMITS,
         on_notice: Callable[[str, dict[str, Any]], None] | None = None,
+        on_end: Callable[[ConnectionEnded], None] | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._limits = limits
         self._on_notice = on_notice
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._calls = Calls(self._loop, self._withdraw, limits.waiting)
         self._readers: dict[int, asyncio.Task[None]] = {}
@@ -73,6 +77,20 @@ class HttpLink:
     def adopt(self, edge: ClientEdge) -> None:
         """From now on this edge says which further headers a request has."""
         self._edge = edge
+
+    # --- the same server, spoken to in the older ways (revisions/http_probing.py) -----------------
+
+    def session(self) -> HttpLine:
+        """A line of the handshake era over Streamable HTTP; it must be opened, and closed for itself."""
+        return self._line(HttpSession(self._endpoint, self._limits))
+
+    def stream(self) -> HttpLine:
+        """One over HTTP+SSE, the transport before that."""
+        return self._line(SseSession(self._endpoint, self._limits))
+
+    def _line(self, channel: Posting) -> HttpLine:
+        side = ClientSide(self._on_notice or _ignore, self._on_end or _ignore)
+        return HttpLine(channel, side, self._limits)
 
     # --- what we send -----------------------------------------------------------------------------
 
@@ -106,24 +124,9 @@ class HttpLink:
         """POST a notification; returns when the server has accepted it."""
         self._check_open()
         body = self._bounded(encode_notice(method, params))
-        await self._errands.run(self._accepted(method, body, self._headers(method, params or {})))
+        await self._errands.run(self._outbound.accepted(method, body, self._headers(method, params or {})))
         if self._end is not None:
             raise self._end.for_call(method, None)
-
-    async def _accepted(self, method: str, body: bytes, headers: dict[str, str]) -> None:
-        try:
-            async with asyncio.timeout(_NOTICE_WITHIN), self._outbound.sent("POST", body, headers) as (reply, response):
-                if not 200 <= reply.status < 300:
-                    form_of(reply, method)
-                    frame = answer_in(await self._outbound.whole(response, method), reply, 0, method, self._limits)
-                    raise error_of(frame, CLASS_OF) or status_error(reply, method)
-                await drain(response)
-        except InterlockError:
-            raise
-        except TimeoutError:
-            raise CallTimeout(method, _NOTICE_WITHIN, "total") from None
-        except Exception as error:
-            raise self._outbound.as_ours(error, method, False) from error
 
     def _bounded(self, message: bytes) -> bytes:
         if len(message) > self._limits.message_bytes:
@@ -223,6 +226,10 @@ class HttpLink:
         """Its loop is closed: what can be let go without one is let go."""
         self._end = self._end or ConnectionClosed("the event loop was closed")
         self._outbound.abandon()
+
+
+def _ignore(*_: Any) -> None:
+    """Nobody listens."""
 
 
 def _events_in(parser: EventParser, chunk: bytes, method: str) -> list[bytes]:

@@ -19,9 +19,18 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from ..revisions.http_requests import Reply, is_redirect
+from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
 from ..wire.display import display
-from ..wire.errors import BadResult, ConnectionEnded, ConnectionLost, InterlockError, RemoteError
+from ..wire.errors import (
+    CLASS_OF,
+    BadResult,
+    CallTimeout,
+    ConnectionEnded,
+    ConnectionLost,
+    InterlockError,
+    RemoteError,
+)
+from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
 
@@ -37,6 +46,7 @@ _LINGER = 1.0  # seconds a body may take to end after what was wanted before its
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
 _AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
+_ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
 
 
@@ -138,6 +148,36 @@ class Outbound:
                 return bytes(body)
         raise BadResult(f"{what}: the answer is larger than {limit} bytes")
 
+    async def accepted(
+        self,
+        what: str,
+        body: bytes,
+        headers: dict[str, str],
+        *,
+        url: str | None = None,
+        gone: InterlockError | None = None,
+        aside: bool = False,
+    ) -> None:
+        """POST what has no answer, a notification say, and wait until it is accepted; `gone` is what a 404 means."""
+        try:
+            async with (
+                asyncio.timeout(_ACCEPTED_WITHIN),
+                self.sent("POST", body, headers, url, aside=aside) as (reply, response),
+            ):
+                if reply.status == 404 and gone is not None:
+                    raise gone
+                if not 200 <= reply.status < 300:
+                    form_of(reply, what)
+                    frame = answer_in(await self.whole(response, what), reply, 0, what, self._limits)
+                    raise error_of(frame, CLASS_OF) or status_error(reply, what)
+                await drain(response)
+        except InterlockError:
+            raise
+        except TimeoutError:
+            raise CallTimeout(what, _ACCEPTED_WITHIN, "total") from None
+        except Exception as error:
+            raise self.as_ours(error, what, False) from error
+
     def as_ours(self, error: Exception, what: str, begun: bool) -> InterlockError:
         """Errors of the HTTP library in the words of this one."""
         import aiohttp
@@ -160,8 +200,11 @@ class Outbound:
 
     async def close(self) -> None:
         """Cut off what is under way, and leave the pool; who leaves last closes it. Idempotent."""
-        for transport in [*self._used]:
+        used = [*self._used]
+        for transport in used:
             transport.abort()
+        if used:
+            await asyncio.sleep(0)  # those who read are told in the next turn; the library forgets them when it closes
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.leave()
