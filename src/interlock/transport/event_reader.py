@@ -44,8 +44,8 @@ class EventReader:
         except MessageTooLarge as error:
             raise BadResult(f"{self._what}: the server sent {error}") from None
         found: list[bytes] = []
+        self._fruitless = 0  # a comment says as well that somebody is there
         for event in events:
-            self._fruitless = 0
             if event.retry is not None:
                 self.retry = event.retry
             if event.id is not None and not self._is_new(event.id):

@@ -71,46 +71,51 @@ class Outbound:
         `aside` is for what must pass while all sockets are held by requests that wait for it, as an answer to a
         question of the server's; whoever says so bounds such requests himself.
         """
-        if aside:
-            async with self._followed(verb, url or self.endpoint.url, body, headers) as got:
-                yield got
-            return
-        async with self._lane, self._followed(verb, url or self.endpoint.url, body, headers) as got:
-            yield got
+        lane = None if aside else self._lane
+        if lane is not None:
+            await lane.acquire()
+        try:
+            at = url or self.endpoint.url
+            for hop in range(_REDIRECTS + 1):
+                lease: list[asyncio.Transport] = []
+                response = await self._leased(lease, verb, at, body, headers, hop > 0)
+                try:
+                    reply = _reply_of(response)
+                    further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
+                    if further is None or hop == _REDIRECTS:
+                        yield reply, response
+                        return
+                finally:
+                    self._let_go(response, lease)
+                at = further
+        finally:
+            if lane is not None:
+                lane.release()
 
-    @asynccontextmanager
-    async def _followed(
-        self, verb: str, url: str, body: bytes | None, headers: dict[str, str]
-    ) -> AsyncGenerator[tuple[Reply, aiohttp.ClientResponse]]:
-        for hop in range(_REDIRECTS + 1):
-            async with self._hop(verb, url, body, headers, hop > 0) as response:
-                reply = _reply_of(response)
-                further = self.endpoint.redirected(reply.location or "", url) if is_redirect(reply, verb) else None
-                if further is None or hop == _REDIRECTS:
-                    yield reply, response
-                    return
-                url = further
-
-    @asynccontextmanager
-    async def _hop(
-        self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        lease: list[asyncio.Transport] = []
+    async def _leased(
+        self,
+        lease: list[asyncio.Transport],
+        verb: str,
+        url: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        again: bool,
+    ) -> aiohttp.ClientResponse:
+        """Ask, and note on which connection that is done."""
         before = _lease.set((lease, self._used))
         try:
-            response = await self._ask(verb, url, body, headers, again)
+            return await self._ask(verb, url, body, headers, again)
         except BaseException:
             self._cut(lease)
             raise
         finally:
             _lease.reset(before)
-        try:
-            yield response
-        finally:
-            if response.connection is not None:  # not read to its end: nobody can use this socket again
-                response.close()
-                self._cut(lease)
-            self._used.difference_update(lease)
+
+    def _let_go(self, response: aiohttp.ClientResponse, lease: list[asyncio.Transport]) -> None:
+        if response.connection is not None:  # not read to its end: nobody can use this socket again
+            response.close()
+            self._cut(lease)
+        self._used.difference_update(lease)
 
     def _cut(self, lease: list[asyncio.Transport]) -> None:
         """A peer that does not read must not hold what we wrote, and the socket with it."""
