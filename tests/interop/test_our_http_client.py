@@ -94,3 +94,28 @@ async def test_questions_progress_and_news(dial, peer, revision, form):
         async with asyncio.timeout(20):
             while "notifications/tools/list_changed" not in heard:
                 await asyncio.sleep(0.01)
+
+
+# --- TypeScript: streams that are resumed, sessions that are forgotten ------------------------------
+
+
+@pytest.mark.parametrize("revision", [None, *HANDSHAKE[1:]])
+async def test_sessions_and_resumed_streams_of_the_typescript_sdk(typescript, tmp_path, revision):
+    heard: list[str] = []
+    said = tmp_path / "said"
+    with served(typescript("ts2_session_server.mjs"), said) as address:
+        options = {"on_notification": lambda method, params: heard.append(params.get("data"))}
+        async with Client(address, revision=revision, verdicts=Verdicts(), **options) as client:
+            assert client.revision == (revision or HANDSHAKE[-1])
+            texts = [str(number) * 1000 for number in range(20)]
+            results = await asyncio.gather(*(client.call_tool("echo", {"said": each}) for each in texts))
+            assert [result.text for result in results] == texts
+            assert (await client.call_tool("let_go")).text == "after all"
+            assert heard == ["meanwhile"]
+            assert (await client.call_tool("forget")).text == "soon"
+            await asyncio.sleep(0.2)
+            assert (await client.call_tool("echo", {"said": "on"})).text == "on"  # in a new session
+        async with asyncio.timeout(20):
+            while "closed" not in said.read_text():
+                await asyncio.sleep(0.01)
+    assert said.read_text().count("closed") == 1  # the one that was forgotten is not closed again
