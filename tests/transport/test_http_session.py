@@ -1,19 +1,22 @@
 """transport/http_session.py: a whole client against a scripted server of the handshake era, byte by byte."""
 
 import asyncio
+import gc
 import logging
+import warnings
 
 import pytest
 
 from interlock import Client
 from interlock.revisions.probing import Verdicts
-from interlock.transport import event_reader, http_session, outbound
+from interlock.transport import event_reader, http_posting, http_session, outbound
 from interlock.wire.errors import (
     BadResult,
     CallTimeout,
     ConnectionClosed,
     ConnectionLost,
     HttpStatus,
+    NotOpen,
     Refused,
     SessionGone,
 )
@@ -692,3 +695,85 @@ async def test_a_server_that_is_away_for_a_while_finds_the_session_again():
         await peer.start()
         assert (await client.call_tool("t")).text == "ok"
     assert len(of(peer, "initialize")) == 1
+
+
+# --- nothing is left behind ---
+
+
+async def test_many_calls_given_up_at_any_moment_leave_nothing_behind():
+    async def call(request, stream):
+        await stream.write(chunked() + sse(notice("notifications/message", level="info", data=1), id=str(request.id)))
+        await asyncio.sleep(0)
+        await stream.write(answered(request))
+
+    async with talking(handshake(tools_call=call)) as (client, _):
+        calls = [asyncio.ensure_future(client.call_tool("t")) for _ in range(60)]
+        for turn, each in enumerate(calls):
+            for _ in range(turn % 7):
+                await asyncio.sleep(0)
+            if turn % 2:
+                each.cancel()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(each.text == "ok" for each in found[::2])
+        assert (await client.call_tool("t")).text == "ok"
+        line = client._edge.link
+        assert not line._calls.waiting
+        await until(lambda: not line._posting._requests and not line._posting._aside)
+
+
+@pytest.mark.parametrize("turns", [*range(0, 30, 3), 40, 60, 90])
+async def test_opening_given_up_at_any_moment_leaves_nothing_behind(turns):
+    async def listening(request, stream):
+        await stream.write(chunked())
+        await stream.gone()
+
+    async with HttpPeer(handshake(GET=listening)) as peer:
+        client = Client(peer.url, verdicts=Verdicts())
+        opening = asyncio.ensure_future(client.open())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.wait([opening])
+        await client.close()
+
+
+async def test_closing_while_the_session_is_found_to_be_gone():
+    async with talking(handshake(tools_call=lambda r, s: http(404))) as (client, _):
+        calls = [asyncio.ensure_future(client.call_tool("t")) for _ in range(5)]
+        await asyncio.sleep(0.01)
+        await client.close()
+        for found in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(found, ConnectionError | NotOpen)
+
+
+def test_a_client_whose_loop_is_gone_can_be_closed():
+    async def used():
+        async with HttpPeer(handshake(tools_call=ok)) as peer:
+            client = Client(peer.url, verdicts=Verdicts())
+            await client.open()
+            await client.call_tool("t")
+            return client, list(client._edge.link._posting._outbound._pool.sockets)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of the loop, about transports that went with it
+        client, held = asyncio.run(used())
+        asyncio.run(client.close())
+        assert held and all(each.fileno() < 0 for each in held)
+        del client, held
+        gc.collect()
+
+
+async def test_a_thousand_questions_that_nobody_takes_the_answers_of_end_the_session(monkeypatch):
+    monkeypatch.setattr(http_posting, "_MOST_ASIDE", 20)
+    monkeypatch.setattr(http_posting, "_LAST_WORDS", 0.01)
+
+    async def silence(request, stream):
+        await stream.gone()
+
+    async def call(request, stream):
+        await stream.write(chunked() + b"".join(sse(asked(number, "ping")) for number in range(50)))
+        await stream.gone()
+
+    async with talking(handshake(tools_call=call, answer=silence)) as (client, _):
+        with pytest.raises(ConnectionLost, match="has not taken"):
+            await client.call_tool("t")

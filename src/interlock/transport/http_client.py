@@ -89,7 +89,7 @@ class HttpLink:
         return self._line(SseSession(self._endpoint, self._limits))
 
     def _line(self, channel: Posting) -> HttpLine:
-        side = ClientSide(self._on_notice or _ignore, self._on_end or _ignore)
+        side = ClientSide(self._on_notice or _ignore, self._on_end or _ignore, "a stream")
         return HttpLine(channel, side, self._limits)
 
     # --- what we send -----------------------------------------------------------------------------
