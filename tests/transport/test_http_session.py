@@ -606,6 +606,25 @@ async def test_a_session_lost_in_the_middle_of_a_call_fails_it():
     assert len(of(peer, "initialize")) == 2
 
 
+async def test_calls_that_are_turned_away_together_are_all_said_again():
+    """As after a restart of the server: each call hears of it, and one new session serves them all."""
+    together = asyncio.Barrier(5)
+
+    async def call(request, stream):
+        if request.header("mcp-session-id") == "s1":
+            await together.wait()
+            await asyncio.sleep(request.id * 0.01)
+            return http(404)
+        return ok(request, stream)
+
+    names = ["s1", "s2"]
+    script = handshake(initialize=lambda r, s: handshake(session=names.pop(0))(r, s), tools_call=call)
+    async with talking(script) as (client, peer):
+        results = await asyncio.gather(*(client.call_tool("t") for _ in range(5)))
+    assert [each.text for each in results] == ["ok"] * 5
+    assert len(of(peer, "initialize")) == 2
+
+
 async def test_a_404_without_a_session_is_only_a_status():
     async with talking(handshake(session=None, tools_call=lambda r, s: http(404))) as (client, peer):
         with pytest.raises(HttpStatus):

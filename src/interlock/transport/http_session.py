@@ -32,6 +32,7 @@ __all__ = ["HttpSession"]
 log = logging.getLogger("interlock.client")
 _TRIES = 6  # in a row to resume a stream at a server that cannot be reached, after which its call fails
 _GOODBYE = 2.0  # seconds the server may take to end the session when we leave
+_HEARD_TOO = 0.5  # seconds in which the calls beside one that found the session gone may find out for themselves
 _GONE = "the server has forgotten this session: the next call begins a new one"
 _MAY_COME_BACK = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -40,6 +41,8 @@ class HttpSession(Posting):
     def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(endpoint, limits)
         self._session: str | None = None
+        self._unanswered: dict[Id, asyncio.Task[None] | None] = {}  # requests of which nothing has come back
+        self._turned_away: dict[Id, str] = {}  # by a server that has forgotten the session, and their methods
 
     def _headers(self, verb: Literal["POST", "GET", "DELETE"], after: str | None = None) -> dict[str, str]:
         more = self._endpoint.headers
@@ -50,9 +53,11 @@ class HttpSession(Posting):
     async def _carry(self, id: Id, method: str, message: bytes) -> None:
         begun = False
         events = EventReader(method, self._limits.message_bytes)
+        self._unanswered[id] = asyncio.current_task()
         try:
             async with self._outbound.sent("POST", message, self._headers("POST")) as (reply, response):
                 begun = True
+                self._unanswered.pop(id, None)
                 if method == "initialize" and reply.status == 200:
                     self._session = session_in(reply)
                 await self._read(id, method, reply, response, events)
@@ -61,6 +66,8 @@ class HttpSession(Posting):
                 self._receiver.failed(id, self._outbound.as_ours(error, method, begun))
                 return
             log.debug("= the stream of %s broke: %.200r", method, error)
+        finally:
+            self._unanswered.pop(id, None)
         if events.after is not None and self._receiver.waits_for(id):
             await self._resume(id, method, events)
 
@@ -71,7 +78,7 @@ class HttpSession(Posting):
         if reply.status == 404 and self._session is not None:
             body = await self._outbound.whole(response, method)
             if is_gone(reply, body, id, self._limits):
-                self._forgotten(id, method)
+                await self._forgotten(id, method)
                 return
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
         elif form_of(reply, method) == "json":
@@ -184,10 +191,19 @@ class HttpSession(Posting):
 
     # --- the end of the session -------------------------------------------------------------------
 
-    def _forgotten(self, id: Id, method: str) -> None:
-        """The call that found out was turned away unread; what becomes of the others nobody knows."""
-        told = self._gone().for_call(method, False)
-        self._receiver.failed(id, told)
+    async def _forgotten(self, id: Id, method: str) -> None:
+        """A call that is turned away unread can be made again; what becomes of one under way nobody knows.
+
+        Those that were sent together find out together, so each has a moment to hear it for itself.
+        """
+        self._turned_away[id] = method
+        if len(self._turned_away) > 1:
+            return  # the first one speaks for all
+        others = [task for task in self._unanswered.values() if task is not None]
+        if others:
+            await asyncio.wait(others, timeout=_HEARD_TOO)
+        for each, its_method in self._turned_away.items():
+            self._receiver.failed(each, self._gone().for_call(its_method, False))
         self._receiver.fail(self._gone())
 
     def _gone(self) -> SessionGone:
