@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import warnings
+import weakref
 
 import pytest
 
@@ -81,7 +82,7 @@ async def test_all_of_one_loop_share_their_sockets():
         await ask(second)
         await second.close()
     assert peer.connections == 1
-    assert asyncio.get_running_loop() not in outbound._pools
+    assert id(asyncio.get_running_loop()) not in outbound._pools
 
 
 async def test_closing_one_cuts_off_its_own_requests_alone():
@@ -158,6 +159,21 @@ def test_one_whose_loop_is_gone_is_given_up():
         assert held and all(each.fileno() < 0 for each in held)
         del out, held
         gc.collect()
+
+
+def test_one_that_nobody_closed_is_not_kept_for_ever():
+    async def used():
+        async with HttpPeer(lambda r, s: http(200)) as peer:
+            out = Outbound(endpoint_of(peer.url))
+            await ask(out)
+            return weakref.ref(out._opened()), [weakref.ref(each) for each in out._opened().sockets]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # what it says is true
+        pool, sockets = asyncio.run(used())
+        gc.collect()
+    assert pool() is None
+    assert all(each() is None for each in sockets)
 
 
 # --- bodies ---

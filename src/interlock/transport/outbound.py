@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
 from ..wire.display import display
@@ -283,9 +283,9 @@ class _Pool:
     @classmethod
     def of_this_loop(cls) -> _Pool:
         loop = asyncio.get_running_loop()
-        pool = _pools.get(loop)
+        pool = _pools.get(id(loop))
         if pool is None:
-            pool = _pools[loop] = cls(loop)
+            pool = _pools[id(loop)] = cls(loop)
         pool._users += 1
         return pool
 
@@ -298,7 +298,7 @@ class _Pool:
         self._users -= 1
         if self._users:
             return
-        _pools.pop(self._loop, None)
+        _pools.pop(id(self._loop), None)
         await self.session.close()
         await self._cut_off()
 
@@ -314,13 +314,14 @@ class _Pool:
             await asyncio.sleep(0)
 
     def abandon(self) -> None:
-        _pools.pop(self._loop, None)
+        _pools.pop(id(self._loop), None)
         self.session.detach()
         for each in self.sockets:
             each.close()
 
 
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+_pools: WeakValueDictionary[int, _Pool] = WeakValueDictionary()
+"""By the id of its loop, which a pool keeps alive; who forgets to close a client leaves no more than that behind."""
 _lease: ContextVar[tuple[list[asyncio.Transport], set[asyncio.Transport]] | None] = ContextVar(
     "interlock sockets", default=None
 )
