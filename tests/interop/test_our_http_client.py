@@ -62,6 +62,15 @@ async def test_every_verb(dial, peer, revision, form):
                 await visit(client)
 
 
+@every_handshake
+async def test_a_server_that_keeps_no_sessions(dial, peer, revision):
+    async with dial("stateless", revision) as client:
+        assert client.revision == revision
+        for visit in VISITS:
+            if visit is not visit_and_give_up:  # there is nobody who would know the call
+                await visit(client)
+
+
 @pytest.mark.parametrize("revision", OLDER)
 @pytest.mark.parametrize("peer", ["mcp1", "mcp2"])
 async def test_every_verb_over_the_first_transport(dial, peer, revision):

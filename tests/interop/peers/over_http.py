@@ -1,6 +1,6 @@
 """A server of the official Python SDK, 1.x or 2.x, over HTTP: its own application on a port that is free.
 
-    python over_http.py mcp1_server streamable|json|sse
+    python over_http.py mcp1_server streamable|json|stateless|sse
 
 The address is said on stderr.
 """
@@ -16,8 +16,9 @@ server = importlib.import_module(name).server
 options = {}
 if name.startswith("mcp1"):
     server.settings.json_response = form == "json"
+    server.settings.stateless_http = form == "stateless"
 elif form != "sse":
-    options["json_response"] = form == "json"
+    options = {"json_response": form == "json", "stateless_http": form == "stateless"}
 app = server.sse_app() if form == "sse" else server.streamable_http_app(**options)
 listening = socket.create_server(("127.0.0.1", 0))
 print(f"http://127.0.0.1:{listening.getsockname()[1]}/{'sse' if form == 'sse' else 'mcp'}", file=sys.stderr, flush=True)
