@@ -145,6 +145,8 @@ def test_imports_are_late_only_where_it_pays():
     # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
+        ("client/targets.py", "interlock.client.http_target"),
+        ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.server.json_schema"),

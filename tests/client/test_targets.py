@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from interlock.client.targets import HttpTarget, target_of
+from interlock.client.http_target import HttpTarget
+from interlock.client.targets import target_of
 from interlock.revisions.http_probing import HttpProber
 from interlock.server.server import Server
 from interlock.transport.child import ChildChannel, Command
@@ -137,7 +138,7 @@ async def test_a_callable_that_cannot_be_looked_into_makes_channels():
 # --- URLs ---
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/mcp", "https://example.com/mcp?x=1"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/mcp", "https://example.com/mcp?x=1", "HTTPS://example.com/"])
 async def test_a_url_is_an_endpoint(url):
     found = target_of(url, DEFAULT_LIMITS, {"X-Key": "k"})
     assert isinstance(found, HttpTarget)

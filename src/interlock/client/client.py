@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import UNSET
 
@@ -21,8 +21,6 @@ from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.duplex import Duplex
-from ..transport.http_client import HttpLink
-from ..transport.http_line import HttpLine
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import (
@@ -49,7 +47,11 @@ from ..wire.types.tools import Tool
 from .answers import Answers, Callback, Roots
 from .calling import Calling, OnNotification, OnProgress
 from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
-from .targets import HttpTarget, target_of
+from .targets import Target, target_of
+
+if TYPE_CHECKING:
+    from ..transport.http_client import HttpLink
+    from ..transport.http_line import HttpLine
 
 __all__ = ["Client", "OnProgress"]
 
@@ -189,7 +191,7 @@ class Client:
             raise CallTimeout("open", self._connect_seconds, "connect") from None
 
     async def _dial(self) -> Line:
-        if isinstance(self._target, HttpTarget):
+        if not isinstance(self._target, Target):
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
         duplex = _Line(self._target.make(), side, self._limits)

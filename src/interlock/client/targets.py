@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, cast
 
-from ..revisions.http_probing import HttpProber
 from ..revisions.probing import Prober
 from ..transport.child import ChildChannel, Command
-from ..transport.endpoints import Endpoint, endpoint_of, is_url
-from ..transport.http_client import HttpLink
 from ..transport.living import lives_of
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
-from ..wire.errors import ConnectionEnded, LocalError
+from ..wire.errors import LocalError
 from ..wire.exchange import Handler
 from ..wire.limits import Limits
 from ..wire.link import Channel
 
-__all__ = ["Target", "HttpTarget", "target_of"]
+if TYPE_CHECKING:
+    from .http_target import HttpTarget
 
-OnNotice = Callable[[str, dict[str, Any]], None]
-OnEnd = Callable[[ConnectionEnded], None]
+__all__ = ["Target", "target_of"]
 
 
 class Target:
@@ -37,25 +33,12 @@ class Target:
         self.make, self.key, self.name, self.pings = make, key, name, pings
 
 
-class HttpTarget:
-    """An endpoint. It has no channel: it makes the link itself, and is asked for its era in a way of its own."""
-
-    prober = HttpProber
-    pings = False  # no connection that could die unnoticed: every request opens or finds one
-
-    def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
-        self.endpoint, self.limits = endpoint, limits
-        # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
-        self.key = (endpoint.origin, urlsplit(endpoint.url).path)
-        self.name = endpoint.origin
-
-    def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
-        return HttpLink(self.endpoint, self.limits, on_notice, on_end)
-
-
 def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:
     """A URL, a server object, a command, or a channel (or a function that makes one)."""
-    if isinstance(target, str) and is_url(target):
+    if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
+        from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
+        from .http_target import HttpTarget
+
         return HttpTarget(endpoint_of(target, headers), limits)
     if headers is not None:
         raise LocalError("headers= belongs to a target that is an http:// or https:// URL")

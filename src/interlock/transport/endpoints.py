@@ -11,7 +11,7 @@ from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.patterns import pattern
 
-__all__ = ["Endpoint", "endpoint_of", "is_url"]
+__all__ = ["Endpoint", "endpoint_of"]
 
 _TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = pattern(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address; the second one came in brackets
@@ -41,10 +41,6 @@ class Endpoint(msgspec.Struct, frozen=True):
             return url if origin_of(_parsed(url)) == self.origin else None
         except (LocalError, ValueError):
             return None
-
-
-def is_url(text: str) -> bool:
-    return text[:8].lower().startswith(("http://", "https://"))
 
 
 def endpoint_of(url: str, headers: Mapping[str, str] | None = None) -> Endpoint:

@@ -1,0 +1,26 @@
+"""client/http_target.py: an endpoint, loaded only by who has one."""
+
+import subprocess
+import sys
+
+from interlock.client.http_target import HttpTarget
+from interlock.transport.endpoints import endpoint_of
+from interlock.wire.limits import DEFAULT_LIMITS
+
+
+def test_verdicts_are_kept_apart_by_path():
+    one, other = (HttpTarget(endpoint_of(f"http://x/{path}"), DEFAULT_LIMITS) for path in ("a", "b"))
+    assert (one.name, one.key != other.key) == ("http://x:80", True)
+
+
+def test_a_client_of_a_process_loads_nothing_of_http():
+    program = """
+import sys
+from interlock import Client, Server
+Client(["python", "server.py"]); Client(Server("s"))
+print([name for name in sys.modules if name.startswith("interlock") and ("http" in name or "outbound" in name)])
+Client("http://127.0.0.1:8000/mcp")
+print("interlock.transport.http_client" in sys.modules)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.splitlines() == ["[]", "True"]
