@@ -5,12 +5,13 @@ it is bytes: whoever stores something knows its shape, the store does not. All t
 processes read them. Every call is legal from any task, and from any thread that runs a loop.
 
 A call that was cancelled may or may not have happened; one that returned has happened, for everybody who asks later.
+A name that breaks its bound is refused where something would be written, and is simply absent everywhere else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -30,6 +31,7 @@ __all__ = [
     "check_entry",
     "check_events",
     "check_name",
+    "surplus",
 ]
 
 
@@ -53,11 +55,11 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     event_seconds: float = 600.0
     """Age at which an event goes."""
     streams: int = 100_000
-    """Streams at once; a further one raises `StoreFull` once everything that expired has made room."""
+    """Streams at once; a further one raises `StoreFull` once what expired has made room (looked for once a second)."""
     events_bytes: int = 512 * MIB
     """Of the events of all streams together; beyond it as above."""
     linger_seconds: float = 300.0
-    """How long an expired entry waits for `take_expired`, if the room is not needed."""
+    """How long an expired entry waits for `take_expired`, at least, if the room is not needed."""
 
 
 DEFAULT_BOUNDS = Bounds()
@@ -194,10 +196,12 @@ def check_entry(key: str, value: bytes, until: float, owner: str, bounds: Bounds
     return len(value) + len(key.encode()) + len(owner.encode())
 
 
-def check_events(stream: str, events: Sequence[bytes], until: float, bounds: Bounds) -> int:
+def check_events(stream: str, events: Sequence[bytes], until: float, fence: int, bounds: Bounds) -> int:
     """Everything about an append; the bytes of its events."""
     check_name(stream, bounds)
     _check_until(until)
+    if not 0 <= fence < 1 << 63:
+        raise LocalError(f"a fence of {fence:.3g}: it is the version of an entry, or 0")
     if len(events) > bounds.stream_events:
         raise LocalError(f"{len(events)} events at once: a stream keeps {bounds.stream_events}")
     largest = max(map(len, events), default=0)
@@ -209,3 +213,17 @@ def check_events(stream: str, events: Sequence[bytes], until: float, bounds: Bou
 def _check_until(until: float) -> None:
     if math.isnan(until):
         raise LocalError("until: not a number; what shall be kept for ever says math.inf")
+
+
+def surplus(events: Iterable[tuple[float, int]], count: int, size: int, now: float, bounds: Bounds) -> tuple[int, int]:
+    """How many of a stream's oldest events go, and their bytes.
+
+    `events` are their times and sizes, the oldest first; `count` and `size` are those of all of them.
+    """
+    gone = freed = 0
+    for at, length in events:
+        crowded = count - gone > bounds.stream_events or (size - freed > bounds.stream_bytes and count - gone > 1)
+        if not crowded and at > now - bounds.event_seconds:
+            break
+        gone, freed = gone + 1, freed + length
+    return gone, freed
