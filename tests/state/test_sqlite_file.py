@@ -2,6 +2,8 @@
 
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -61,7 +63,7 @@ async def test_a_file_that_gets_damaged_in_the_middle_is_told(tmp_path):
 async def test_a_folder_that_is_not_there_or_a_path_that_is_no_file_is_told(tmp_path):
     assert "cannot be opened" in await refusal_of(tmp_path / "nowhere")
     (tmp_path / "store.db").mkdir()
-    assert "cannot be opened" in await refusal_of(tmp_path)
+    assert "not a regular file" in await refusal_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,18 @@ async def test_a_full_disk_is_told_as_no_room_and_nothing_is_half_written(tmp_pa
             await store.append("s", [b"small", bytes(500_000)], until=FOREVER)
         assert await store.last("s") == 1
         assert await store.append("s", [b"fits too"], until=FOREVER) == 2
+
+
+def test_connecting_takes_no_lock_away_from_other_connections_of_the_process(tmp_path):
+    """Closing any descriptor of a file ends all locks of the process on it: so none is opened beside SQLite's."""
+    path = tmp_path / "store.db"
+    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+    with closing(connect(path, durable=False)) as one:
+        one.execute("PRAGMA locking_mode = EXCLUSIVE")
+        one.execute("BEGIN EXCLUSIVE")
+        sqlite_file._make(path)
+        done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=60)
+    assert "locked" in done.stderr
 
 
 def test_many_who_begin_at_once_make_one_schema(tmp_path):

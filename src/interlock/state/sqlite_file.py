@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ BUSY_SECONDS = 10.0  # for another process to end its transaction; then `StoreEr
 _MARK = 0x1A7E10C5  # application id in the header: this file is a store of ours
 _SCHEMA_VERSION = 1
 _JOURNAL_BYTES = 64 * 1024 * 1024  # to which the journal is cut after it was larger
+_making = threading.Lock()
 _SCHEMA = """
 CREATE TABLE totals (
     seq INTEGER NOT NULL, highest INTEGER NOT NULL, entries INTEGER NOT NULL, entries_bytes INTEGER NOT NULL,
@@ -75,13 +77,16 @@ def told(error: Exception, path: Path) -> StoreError:
 def _make(path: Path) -> None:
     """The file holds sessions and what they said: readable by its owner alone, from its first moment on.
 
-    SQLite gives the journal beside it the same rights.
+    SQLite gives the journal beside it the same rights. A file that is there already is looked at and not opened:
+    closing it would take away the locks that other connections of this process hold on it (POSIX knows no better),
+    and for the same reason nobody here connects while a new one is being made.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        mode = os.fstat(descriptor).st_mode
-    finally:
-        os.close(descriptor)
+    with _making:
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            pass
+        mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise StoreError(f"{display(str(path), 300)}: not a regular file")
     if os.name == "posix" and mode & 0o077:

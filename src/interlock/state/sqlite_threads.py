@@ -184,7 +184,7 @@ class Reader(_Thread):
         outcomes: list[Any] = []
         if jobs:
             turn = look(connection, self._bounds, self._clock())
-            if self._seen is None:
+            if self._seen is None and len(self._waiters):
                 self._seen = last_stamp(turn)  # of the same moment at which who waits looks first
             outcomes = [_outcome(job.work, turn) for job in jobs]
             connection.execute("ROLLBACK")
@@ -192,8 +192,10 @@ class Reader(_Thread):
         return outcomes
 
     def _pass_on(self, connection: sqlite3.Connection) -> None:
+        if self._seen is None:
+            return
         [version] = connection.execute("PRAGMA data_version").fetchone()  # another one after any commit of others
-        if version == self._version or self._seen is None:
+        if version == self._version:
             return
         turn = look(connection, self._bounds, self._clock())
         news = changed(turn, self._seen)
