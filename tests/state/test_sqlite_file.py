@@ -82,7 +82,9 @@ async def test_a_database_that_is_not_ours_or_of_a_later_version_is_refused(tmp_
         for statement in program:
             other.execute(statement)
     path.chmod(0o600)
+    before = path.read_bytes()
     assert word in await refusal_of(tmp_path)
+    assert path.read_bytes() == before
 
 
 async def test_a_file_that_stays_locked_is_told_and_works_again_afterwards(tmp_path, monkeypatch):
@@ -126,10 +128,12 @@ def test_connecting_takes_no_lock_away_from_other_connections_of_the_process(tmp
     assert "locked" in done.stderr
 
 
-def test_many_who_begin_at_once_make_one_schema(tmp_path):
-    path, failures = tmp_path / "store.db", list[Exception]()
+@pytest.mark.parametrize("round", range(20))
+def test_many_who_begin_at_once_make_one_schema(tmp_path, round):
+    path, failures, start = tmp_path / "store.db", list[Exception](), threading.Barrier(8)
 
     def begin() -> None:
+        start.wait()
         try:
             connect(path, durable=False).close()
         except Exception as error:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -84,7 +84,8 @@ async def worker(path: Path, name: str, mode: str, number: int):
         yield process
     finally:
         if process.returncode is None:
-            process.kill()
+            with suppress(ProcessLookupError):  # not `process.kill()`, which may take the exit code away from who waits
+                os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
 
 
@@ -131,6 +132,7 @@ async def test_a_process_killed_under_load_loses_and_doubles_nothing(tmp_path, l
         os.kill(victim.pid, signal.SIGKILL)
         acknowledged += [line for line in (await victim.stdout.read()).decode().splitlines(True) if line.endswith("\n")]
         acknowledged += await others
+        await victim.wait()
     over.set()
     got = await following
     assert other.returncode == 0 and victim.returncode == -signal.SIGKILL

@@ -144,3 +144,13 @@ async def test_an_error_while_nobody_reads_reaches_who_waits(tmp_path, monkeypat
         monkeypatch.setattr(Reader, "_perform", broken)
         with pytest.raises(StoreError, match="gone"):
             await wait
+
+
+async def test_news_of_the_same_process_needs_no_asking(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_threads, "POLL_SECONDS", 1000.0)
+    async with opened("sqlite", tmp_path) as store:
+        for number in range(3):
+            wait = asyncio.create_task(store.wait("s", number, seconds=60))
+            await asyncio.sleep(0.05)
+            await store.append("s", [b"x"], until=FOREVER)
+            assert await wait

@@ -47,10 +47,11 @@ def connect(path: Path, *, durable: bool) -> sqlite3.Connection:
     _make(path)
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, cached_statements=64)
     try:
+        version = _version(connection, path)  # before anything is changed: it may not be ours
         _write_ahead(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-        if _version(connection, path) == 0:
+        if version == 0:
             _create(connection, path)
     except BaseException:
         connection.close()
@@ -108,10 +109,10 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """0 for an empty file; another program's file, or one of a later version, is not touched."""
-    [version], [mark] = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id"))
     [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables:
+    if not tables:  # asked first: who sees tables sees all that was committed with them
         return 0
+    [version], [mark] = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("user_version", "application_id"))
     if mark != _MARK:
         raise StoreError(f"{display(str(path), 300)}: a database of another program")
     if version != _SCHEMA_VERSION:
