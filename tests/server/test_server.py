@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from typing import Annotated
 
 import msgspec
@@ -21,8 +22,9 @@ from interlock.wire.frames import encode
 from interlock.wire.meta import SERVER_INFO
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
 from interlock.wire.types.common import Icon
-from support.asgi import message, post
+from support.asgi import CAPABILITIES_KEY, envelope, message, post
 from support.doubles import Spoken, turns
+from support.stores import Clock, opened
 
 
 def plain(value):
@@ -656,3 +658,32 @@ async def test_a_prompt_that_went_takes_its_completions_along():
     server.remove_prompt("greet")
     with pytest.raises(InvalidParams, match="Unknown prompt"):
         await suggest(server, GREET, "name")
+
+
+# --- what several processes share ---
+
+
+def booking(**options):
+    server = Server("s", state_keys=[bytes(32)], **options)
+
+    @server.tool(single_use=True)
+    async def book(ctx: Context) -> str:
+        return str(await ctx.elicit("Sure?", bool, key="sure"))
+
+    return server
+
+
+async def test_a_state_that_counts_once_counts_once_for_all_servers_of_one_store(tmp_path):
+    meta = envelope() | {CAPABILITIES_KEY: {"elicitation": {"form": {}}}}
+    async with (
+        opened("sqlite", tmp_path, Clock(time.time())) as one,
+        opened("sqlite", tmp_path, Clock(time.time())) as other,
+    ):
+        apps = [booking(store=one).asgi(), booking(store=other).asgi()]
+        asked = await post(apps[0], message("tools/call", meta=meta, name="book")).answer()
+        answers = {"sure": {"action": "accept", "content": {"value": True}}}
+        state = asked.json["result"]["requestState"]
+        again = message("tools/call", meta=meta, name="book", inputResponses=answers, requestState=state)
+        told = [(await post(app, again).answer()).json for app in reversed(apps)]
+    assert told[0]["result"]["content"][0]["text"] == "True"
+    assert told[1]["error"]["code"] == -32602

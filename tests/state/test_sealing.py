@@ -1,15 +1,16 @@
 """state/sealing.py: only what was sealed here opens, whole and unchanged."""
 
+import asyncio
 import base64
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.state import sealing
-from interlock.state.sealing import Seal, Uses, new_key
+from interlock.state.sealing import Seal, new_key
 from interlock.wire.errors import LocalError
 from support.properties import many
+from support.stores import Clock, opened
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
@@ -83,11 +84,20 @@ async def test_what_counts_once_counts_once():
     assert await seal.consume("m", 1e12)
 
 
-def test_uses_are_forgotten_when_they_expire_and_refused_when_there_is_no_room(monkeypatch):
-    monkeypatch.setattr(sealing, "_KEPT", 3)
-    now = [0.0]
-    uses = Uses(lambda: now[0])
-    assert [uses.first(str(number), 10.0) for number in range(4)] == [True, True, True, False]
-    now[0] = 11.0
-    assert uses.first("later", 20.0)
-    assert not uses.first("later", 20.0)
+async def test_what_counts_once_counts_once_for_all_who_share_the_store(tmp_path):
+    async with opened("sqlite", tmp_path) as here, opened("sqlite", tmp_path) as there:
+        seals = [Seal([KEY], store=here), Seal([KEY], store=there)]
+        firsts = await asyncio.gather(*[seal.consume("n", 1e12) for seal in seals * 10])
+        assert sum(firsts) == 1
+
+
+async def test_uses_are_forgotten_when_they_expire_and_refused_when_there_is_no_room(tmp_path):
+    clock = Clock(0.0)
+    async with opened("memory", tmp_path, clock, entries=3) as store:
+        seal = Seal([KEY], store=store)
+        assert [await seal.consume(str(number), 10.0) for number in range(4)] == [True, True, True, False]
+        clock.now = 69.0
+        assert not await seal.consume("later", 80.0)
+        clock.now = 70.0
+        assert await seal.consume("later", 80.0)
+        assert not await seal.consume("later", 80.0)

@@ -11,6 +11,7 @@ from interlock.revisions.rounds import AskingRules
 from interlock.revisions.served import Served
 from interlock.revisions.stateless_server import refuse_to_ask
 from interlock.revisions.table import NEWEST
+from interlock.state.memory_store import MemoryStore
 from interlock.state.sealing import Seal
 from interlock.wire.exchange import Handler, Peer, Principal, Question
 from interlock.wire.frames import encode
@@ -40,7 +41,8 @@ class Rounds:
     def __init__(self, handler: Handler, **rules: Any) -> None:
         self.now = 1000.0
         self.outlet = Outlet()
-        options = {"sealer": Seal([bytes(32)]), "clock": lambda: self.now, **rules}
+        seal = Seal([bytes(32)], store=MemoryStore(clock=lambda: self.now))
+        options = {"sealer": seal, "clock": lambda: self.now, **rules}
         self.asker = Asker(AskingRules(**options))
         self.handler = handler
 

@@ -18,6 +18,7 @@ from ..revisions.rounds import AskingRules
 from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal
+from ..state.store import State
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import LocalError, MethodNotFound
@@ -82,6 +83,7 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
+        store: State | None = None,
         visible: Visible | None = None,
         **guards: Unpack[GuardOptions],
     ) -> None:
@@ -95,7 +97,7 @@ class Server:
             website_url=website_url or UNSET,
         )
         self.rows: dict[str, Revision] = pick(revisions)
-        self.strict = strict
+        self.strict, self.store = strict, store
         self._about = About(
             self.info,
             self.rows,
@@ -108,7 +110,7 @@ class Server:
         )
         self.stamp = Stamp(self._about.identity)
         """What the edge of the stateless era puts on each result."""
-        self.asker = self._asker(Seal(state_keys), state_seconds)
+        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
         self._answers = Answers(self._about, self._offers)

@@ -1,7 +1,8 @@
 """Sealing: what a client carries for us can be neither read nor changed by it (AES-256-GCM).
 
 Keys come from configuration and rotate: the first one seals, all of them open. Without configuration a key is made
-for this process alone, which is right for one process and wrong for several: those must share keys.
+for this process alone, which is right for one process and wrong for several: those must share keys. What counts once
+is remembered in a store; several processes must share that too.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import base64
 import binascii
 import hashlib
 import secrets
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..wire.errors import LocalError
+from ..wire.errors import LocalError, StoreFull
+from .memory_store import MemoryStore
+from .store import Store
 
 __all__ = ["Seal", "new_key"]
 
 _VERSION = "s1"
 _NONCE = 12
-_KEPT = 100_000  # used states remembered until they expire; beyond it a further one is refused
+_MARGIN = 60.0  # seconds a use is remembered beyond the end of its state: clocks differ, and are set back
 
 
 def new_key() -> bytes:
@@ -31,15 +33,13 @@ def new_key() -> bytes:
 class Seal:
     """Seals with the first key and opens with any."""
 
-    def __init__(
-        self, keys: Sequence[bytes] = (), *, clock: Callable[[], float] = time.time, uses: Uses | None = None
-    ) -> None:
+    def __init__(self, keys: Sequence[bytes] = (), *, store: Store | None = None) -> None:
         for key in keys:
             if len(key) != 32:
                 raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
         self._keys = {_id_of(key): key for key in keys or [new_key()]}
         self._ciphers: dict[str, Any] = {}
-        self._uses = uses or Uses(clock)
+        self._store = store or MemoryStore()
 
     def seal(self, payload: bytes) -> str:
         id = next(iter(self._keys))
@@ -74,33 +74,11 @@ class Seal:
         return self._ciphers[id]
 
     async def consume(self, nonce: str, until: float) -> bool:
-        return self._uses.first(nonce, until)
-
-
-class Uses:
-    """Which single-use states were used, until they would have expired anyway. For one process."""
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._used: dict[str, float] = {}
-        self._earliest = float("inf")  # when the first of them may be forgotten
-
-    def first(self, nonce: str, until: float) -> bool:
-        """Is this the first use? Fails closed: when there is no room, nothing counts as new."""
-        if nonce in self._used:
+        """Is this the first use, of all who share the store? Where it has no room, nothing counts as new."""
+        try:
+            return await self._store.put(f"used/{nonce}", b"", until=until + _MARGIN, expect=0) > 0
+        except StoreFull:
             return False
-        if len(self._used) >= _KEPT and self._clock() >= self._earliest:
-            self._forget()
-        if len(self._used) >= _KEPT:
-            return False
-        self._used[nonce] = until
-        self._earliest = min(self._earliest, until)
-        return True
-
-    def _forget(self) -> None:
-        now = self._clock()
-        self._used = {nonce: until for nonce, until in self._used.items() if until > now}
-        self._earliest = min(self._used.values(), default=float("inf"))
 
 
 def _id_of(key: bytes) -> str:

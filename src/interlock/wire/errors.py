@@ -7,7 +7,11 @@
     │   ├── NotOpen                   a call on something that is not (or no longer) open
     │   ├── MessageTooLarge           a message of ours is over the limit
     │   ├── CallTimeout               our own deadline passed (the peer was told to stop)
-    │   └── SpawnFailed               the program could not be started
+    │   ├── SpawnFailed               the program could not be started
+    │   └── StoreError                what must last could not be kept or read
+    │       ├── StoreFull             there is no room: nothing was written
+    │       ├── Fenced                somebody newer writes here: nothing was written
+    │       └── EventsGone            events that were asked for are not kept any more
     ├── RemoteError                   the peer broke the rules of the protocol
     │   ├── BadFrame                  bytes that are no JSON-RPC message
     │   ├── BadResult                 an answer that is not what the method promises
@@ -48,6 +52,10 @@ __all__ = [
     "MessageTooLarge",
     "CallTimeout",
     "SpawnFailed",
+    "StoreError",
+    "StoreFull",
+    "Fenced",
+    "EventsGone",
     "RemoteError",
     "BadFrame",
     "BadResult",
@@ -103,6 +111,22 @@ class CallTimeout(LocalError, TimeoutError):
 
 class SpawnFailed(LocalError):
     """The server program could not be started."""
+
+
+class StoreError(LocalError):
+    """The store could not do what was asked: its file is damaged, locked or not ours to write."""
+
+
+class StoreFull(StoreError):
+    """A bound of the store is reached (state/store.py says which), and nothing that lives is thrown out."""
+
+
+class Fenced(StoreError):
+    """Somebody with a newer fence has taken this stream over."""
+
+
+class EventsGone(StoreError):
+    """The events after this id are not, or no longer, those of the stream."""
 
 
 # --- theirs ---------------------------------------------------------------------------------------

@@ -1,0 +1,156 @@
+"""state/sqlite_threads.py: commits are shared, mistakes are not, and no bound is missing."""
+
+import asyncio
+import threading
+
+import pytest
+
+from interlock.state import sqlite_threads
+from interlock.state.sqlite_threads import Reader, Writer
+from interlock.state.sqlite_turn import Turn
+from interlock.state.store import DEFAULT_BOUNDS
+from interlock.state.waiting import Waiters
+from interlock.wire.errors import EventsGone, NotOpen, StoreError, StoreFull
+from support.stores import FOREVER, Clock, opened
+
+
+def make(kind, folder):
+    return kind(folder / "store.db", DEFAULT_BOUNDS, Clock(), Waiters(), durable=False)
+
+
+def number(turn: Turn) -> int:
+    return turn.totals.next()
+
+
+def version_of(turn: Turn) -> int:
+    """How many commits the file has seen, as far as another connection can tell."""
+    return turn.one("PRAGMA data_version")[0]
+
+
+async def test_what_waits_is_committed_together(tmp_path):
+    writer, reader = make(Writer, tmp_path), make(Reader, tmp_path)
+    gate, turns = threading.Event(), list[int]()
+
+    def block(turn: Turn) -> None:
+        gate.wait(30)
+
+    def note(turn: Turn) -> int:
+        turns.append(id(turn))
+        return number(turn)
+
+    before = await reader.do(version_of)
+    held = asyncio.create_task(writer.do(block))
+    await asyncio.sleep(0.05)
+    rest = [asyncio.create_task(writer.do(note)) for _ in range(100)]
+    await asyncio.sleep(0)
+    gate.set()
+    assert await asyncio.gather(held, *rest) == [None, *range(1, 101)]
+    assert len(set(turns)) == 1
+    assert await reader.do(version_of) != before
+    await writer.close()
+    await reader.close()
+
+
+async def test_what_one_job_raises_does_not_touch_the_others(tmp_path):
+    writer = make(Writer, tmp_path)
+
+    def refuse(turn: Turn) -> None:
+        raise EventsGone("on purpose")
+
+    def mistake(turn: Turn) -> None:
+        turn.totals.seq += 1000
+        raise ZeroDivisionError("a mistake of ours")
+
+    outcomes = await asyncio.gather(
+        *[writer.do(work) for work in (number, refuse, number, mistake, number)], return_exceptions=True
+    )
+    assert outcomes[0] == 1 and outcomes[2] == 2 and outcomes[4] == 3
+    assert isinstance(outcomes[1], EventsGone) and isinstance(outcomes[3], ZeroDivisionError)
+    await writer.close()
+
+
+async def test_too_many_who_wait_for_the_disk_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_threads, "_WAITING", 3)
+    writer, gate = make(Writer, tmp_path), threading.Event()
+    waiting = [asyncio.create_task(writer.do(lambda turn: gate.wait(30))) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(StoreFull, match="too slow"):
+        await writer.do(number)
+    gate.set()
+    await asyncio.gather(*waiting)
+    assert await writer.do(number) == 1
+    await writer.close()
+
+
+async def test_too_many_bytes_that_wait_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_threads, "_WAITING_BYTES", 100)
+    writer, gate = make(Writer, tmp_path), threading.Event()
+    waiting = asyncio.create_task(writer.do(lambda turn: gate.wait(30), size=101))
+    await asyncio.sleep(0)
+    with pytest.raises(StoreFull, match="101 bytes"):
+        await writer.do(number)
+    gate.set()
+    await waiting
+    assert await writer.do(number) == 1
+    await writer.close()
+
+
+async def test_who_is_cancelled_hinders_nobody(tmp_path):
+    writer, gate = make(Writer, tmp_path), threading.Event()
+    first = asyncio.create_task(writer.do(lambda turn: gate.wait(30)))
+    second = asyncio.create_task(writer.do(number))
+    await asyncio.sleep(0.02)
+    first.cancel()
+    await asyncio.wait([first])
+    gate.set()
+    assert await second == 1
+    await writer.close()
+
+
+async def test_closing_finishes_what_was_begun_and_takes_nothing_more(tmp_path):
+    writer = make(Writer, tmp_path)
+    begun = [asyncio.create_task(writer.do(number)) for _ in range(600)]
+    await asyncio.sleep(0)
+    await asyncio.gather(writer.close(), writer.close())
+    assert await asyncio.gather(*begun) == list(range(1, 601))
+    with pytest.raises(NotOpen):
+        await writer.do(number)
+
+
+async def test_several_loops_share_one_store(tmp_path):
+    async with opened("sqlite", tmp_path) as store:
+        wait = asyncio.create_task(store.wait("s", seconds=60))
+        await asyncio.sleep(0.02)
+
+        async def elsewhere() -> int:
+            return await store.append("s", [b"x"], until=FOREVER)
+
+        found = list[int]()
+        thread = threading.Thread(target=lambda: found.append(asyncio.run(elsewhere())))
+        thread.start()
+        assert await wait
+        await asyncio.to_thread(thread.join)
+        assert found == [1]
+
+
+async def test_an_error_while_nobody_reads_reaches_who_waits(tmp_path, monkeypatch):
+    async with opened("sqlite", tmp_path) as store:
+        wait = asyncio.create_task(store.wait("s", seconds=60))
+        await asyncio.sleep(0.05)
+
+        def broken(*_: object) -> None:
+            raise StoreError("the file is gone")
+
+        monkeypatch.setattr(Reader, "_perform", broken)
+        with pytest.raises(StoreError, match="gone"):
+            await wait
+
+
+async def test_news_of_the_same_process_needs_no_asking(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_threads, "POLL_SECONDS", 1000.0)
+    async with opened("sqlite", tmp_path) as store:
+        for number in range(3):
+            wait = asyncio.create_task(store.wait("s", number, seconds=60))
+            await asyncio.sleep(0.05)
+            await store.append("s", [b"x"], until=FOREVER)
+            assert await wait
