@@ -175,14 +175,15 @@ class Driver:
                 sent = min(sent + count, last)
         return sent, perf_counter() - started
 
-    def sequential_p50_us(self, seconds: float) -> float:
+    def sequential_p50_us(self, seconds: float, at_most: int | None = None) -> float:
         """The median time from writing one call to its whole answer, one call at a time."""
         first = self._next
+        last = len(self._calls) if at_most is None else min(len(self._calls), first + at_most)
         times: list[int] = []
         answers: list[bytes] = []
         end = perf_counter() + seconds
         with no_garbage_collection():
-            while self._next < len(self._calls) and perf_counter() < end:
+            while self._next < last and perf_counter() < end:
                 call = self._calls[self._next]
                 started = perf_counter_ns()
                 self._write(call)

@@ -35,6 +35,8 @@ GOALS = (
     Goal("http", "mcp", None, "multiple of mcp"),
     Goal("http", "ts2", None, "multiple of TypeScript"),
     Goal("asking", "", 4, "≤ 4 plain calls"),
+    Goal("sync", "", 3, "≤ 3 × an async one"),
+    Goal("list", "mcp", 10, "≥ 10 × mcp"),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import probes
 from driver import Driver, DriverError
 from http_driver import CONNECTIONS, HttpDriver
-from messages import STATELESS, Era, WrongAnswer
+from messages import HANDSHAKE, STATELESS, Era, WrongAnswer, listing
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http, plain_reason
 from samples import Key, Samples
 
@@ -48,6 +48,8 @@ MEASURES = {
             False,
             2,
         ),
+        Measure("sync", "stdio tools/call of a plain function, 64 in flight", "async calls", False, 2),
+        Measure("list", "stdio tools/list of 500 tools, one at a time, p50", "µs", False, 0),
     )
 }
 
@@ -76,6 +78,8 @@ class Plan:
     http_seconds: float
     asking_rounds: int
     asking_seconds: float
+    author_rounds: int
+    list_calls: int
 
 
 FULL = Plan(
@@ -95,6 +99,8 @@ FULL = Plan(
     http_seconds=1.0,
     asking_rounds=5,
     asking_seconds=0.8,
+    author_rounds=5,
+    list_calls=200,
 )
 
 QUICK = Plan(
@@ -114,6 +120,8 @@ QUICK = Plan(
     http_seconds=0.4,
     asking_rounds=2,
     asking_seconds=0.4,
+    author_rounds=2,
+    list_calls=50,
 )
 
 
@@ -142,6 +150,8 @@ class Bench:
             self._http_rounds()
         if "asking" in self._wanted:
             self._asking_rounds()
+        for number in range(self._plan.author_rounds):
+            self._author_round(number, self._wanted & {"sync", "list"})
 
     def _stdio_rounds(self, wanted: set[str]) -> int:
         rounds = [0]
@@ -281,6 +291,41 @@ class Bench:
         with HttpDriver(command, REPOSITORY, _SERVER_SECONDS) as driver:
             driver.asking_in_plain_calls(self._plan.warm_up_block_seconds)
             self._keep("asking", contestant, number, driver.asking_in_plain_calls(self._plan.asking_seconds))
+
+    # ---- what authors may write ----
+
+    def _author_round(self, number: int, wanted: set[str]) -> None:
+        if wanted:
+            self._tell(f"round {number + 1} of plain functions and long lists")
+        for contestant in self._contestants:
+            if "sync" in wanted and contestant.is_ours and contestant.list_command is not None:
+                self._attempt_one("sync", contestant, lambda c=contestant: self._call_plainly(c, number))
+            for era in contestant.eras if "list" in wanted and contestant.list_command is not None else ():
+                key = Key("list", contestant.name, era.name)
+                self._attempt(
+                    ("list", contestant.name, era.name),
+                    [key],
+                    lambda c=contestant, e=era, k=key: self._list(c, e, k, number),
+                )
+
+    def _call_plainly(self, contestant: Contestant, number: int) -> None:
+        """How many calls of an async function one of a plain function costs; two processes, one after the other."""
+        rates = [self._rate(contestant.command, HANDSHAKE)]
+        rates.append(self._rate((*contestant.command[:-1], str(SERVERS / "sync_server.py")), HANDSHAKE))
+        self._keep("sync", contestant, number, rates[0] / rates[1])
+
+    def _rate(self, command: tuple[str, ...], era: Era) -> float:
+        with Driver(command, REPOSITORY, era, _SERVER_SECONDS) as driver:
+            driver.first_answer_ms()
+            driver.warm_up(self._plan.warm_up_block_seconds)
+            return driver.pipelined_per_second(self._plan.pipelined_seconds)
+
+    def _list(self, contestant: Contestant, era: Era, key: Key, number: int) -> None:
+        assert contestant.list_command is not None
+        with Driver(contestant.list_command, REPOSITORY, listing(era), _SERVER_SECONDS) as driver:
+            driver.first_answer_ms()
+            driver.sequential_p50_us(_SERVER_SECONDS, self._plan.list_calls // 4)
+            self.samples.add(key, number, driver.sequential_p50_us(_SERVER_SECONDS, self._plan.list_calls))
 
     # ---- common ----
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 # Calls prepared per server process: enough for the warm-up and for one second at 100,000 calls/s.
@@ -18,6 +18,7 @@ class Era:
     after_hello: bytes
     call_template: bytes  # takes the id and the first number; the second number is always 1
     needs_result_type: bool
+    lists: int = 0  # so many tools are listed by every call, which is no call of a tool then
 
 
 def _line(message: dict[str, object]) -> bytes:
@@ -49,22 +50,35 @@ HANDSHAKE = Era(
     needs_result_type=False,
 )
 
+_ENVELOPE: dict[str, object] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": _CLIENT,
+}
+
 STATELESS = Era(
     name="2026-07-28",
     hello=b"",
     after_hello=b"",
-    call_template=_call_template(
-        {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": _CLIENT,
-        }
-    ),
+    call_template=_call_template(_ENVELOPE),
     needs_result_type=True,
 )
 
 
-@lru_cache(maxsize=2)
+LISTED = 500
+
+
+def listing(era: Era) -> Era:
+    """The same era, in which every call asks for the list of tools."""
+    meta: dict[str, object] = {"com.example/number": "<a>"}
+    if era is STATELESS:
+        meta |= _ENVELOPE
+    line = _line({"jsonrpc": "2.0", "id": "<id>", "method": "tools/list", "params": {"_meta": meta}})
+    template = line.replace(b'"<id>"', b"%d").replace(b'"<a>"', b"%d")
+    return replace(era, call_template=template, lists=LISTED)
+
+
+@lru_cache(maxsize=4)
 def prepared_calls(era: Era) -> list[bytes]:
     """Calls 1, 2, 3 …; call n asks for n + 1, so that an answer that went to the wrong call is noticed."""
     return [era.call_template % (number, number) for number in range(1, PREPARED_CALLS + 1)]
@@ -101,6 +115,10 @@ def _checked_id(line: bytes, era: Era) -> int:
         raise WrongAnswer(f"not the result of a call: {line[:160]!r}")
     if era.needs_result_type and result.get("resultType") != "complete":
         raise WrongAnswer(f"no 2026-07-28 result: {line[:160]!r}")
+    if era.lists:
+        if len(result.get("tools", ())) != era.lists:
+            raise WrongAnswer(f"not {era.lists} tools: {line[:160]!r}")
+        return number
     content = result.get("content") or [{}]
     if content[0].get("text") != str(number + 1):
         raise WrongAnswer(f"call {number} has the wrong sum: {line[:160]!r}")

@@ -49,6 +49,7 @@ class Contestant:
     version: str
     in_python: InPython | None = None
     http_command: tuple[str, ...] | None = None  # takes the port as its last word
+    list_command: tuple[str, ...] | None = None  # a server with many tools, over stdio
 
     @property
     def is_ours(self) -> bool:
@@ -146,6 +147,7 @@ def _interlock(name: str, title: str, launcher: tuple[str, ...]) -> Contestant:
         # Without a pipe both launches are the same program, so only one of them is measured.
         in_python=None if launcher else InPython(python, imports, "interlock:Client", file),
         http_command=None if launcher else interlock_over_http(file),
+        list_command=None if launcher else (python, str(SERVERS / "interlock_list_server.py")),
     )
 
 
@@ -164,6 +166,7 @@ def _python_peer(name: str, environment: str, title: str, imports: str) -> Conte
         version=_version_in(python, name),
         in_python=InPython(python, imports, f"{name}:Client", file),
         http_command=(python, str(file)),
+        list_command=(python, str(SERVERS / f"{name}_list_server.py")),
     )
 
 

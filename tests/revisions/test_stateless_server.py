@@ -8,6 +8,7 @@ import pytest
 from interlock.revisions.opening import ServerSide
 from interlock.revisions.stateless_server import StatelessServer
 from interlock.revisions.table import REVISIONS, pick
+from interlock.wire.errors import InvalidParams
 from interlock.wire.exchange import ANONYMOUS, Question
 from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
@@ -176,6 +177,17 @@ async def test_a_listen_stream_that_the_client_ends_says_nothing_more():
     await asyncio.wait([work])
     await turns()
     assert [method for method, _ in outlet.told] == ["notifications/subscriptions/acknowledged"]
+
+
+async def test_a_listen_stream_that_is_refused_never_began_and_so_does_not_end():
+    async def handler(exchange):
+        raise InvalidParams("nothing can be watched there")
+
+    outlet = Outlet()
+    work = started(begin(StatelessServer(handler, pick(None)), "subscriptions/listen", None, outlet, notifications={}))
+    assert json.loads(await work)["error"]["code"] == -32602
+    await turns()
+    assert outlet.told == []
 
 
 async def test_the_end_of_a_stream_whose_connection_is_gone_harms_nobody():

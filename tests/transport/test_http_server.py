@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import Context, Server
+from interlock import Context, RateLimits, Server
 from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp, Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import ANONYMOUS, Principal
 from interlock.wire.limits import Limits
+from interlock.wire.meta import SERVER_INFO
 from support.asgi import begin, call_tool, envelope, headers_of, message, post
 from support.doubles import turns
 from support.properties import JSON, TEXT, many
@@ -190,6 +191,15 @@ async def test_headers_decide_before_the_body_is_read(changes, status):
 async def test_who_may_not_ask_is_told_so_whatever_he_asks(method):
     answer = await post(House().app, call_tool("hi"), {"origin": "http://evil.example.com"}, method=method).answer()
     assert answer.status == 403
+
+
+@pytest.mark.parametrize("limits", [RateLimits(), None])
+async def test_every_result_says_who_answered_whatever_stands_before_the_server(limits):
+    server = Server("s", version="7", rate_limits=limits)
+    server.tool(name="hi")(lambda: "hi")
+    for frame in (call_tool("hi"), message("tools/list"), message("server/discover")):
+        result = (await post(server.asgi(), frame).answer()).json["result"]
+        assert result["_meta"][SERVER_INFO] == {"name": "s", "version": "7"}
 
 
 async def test_names_and_origins_can_be_allowed():

@@ -70,7 +70,7 @@ def test_an_open_address_is_refused_before_anything_listens():
 @pytest.mark.parametrize(("host", "known"), [("", False), ("0.0.0.0", False), ("127.0.0.2", True), ("::", False)])
 def test_every_address_is_no_name(monkeypatch, host, known):
     monkeypatch.setattr(runner, "bind", lambda *where: socket.socket())
-    monkeypatch.setattr(runner, "run_main", lambda main, loop: main.close())
+    monkeypatch.setattr(runner, "run_main", lambda main, *rest: main.close())
     app = Server("s").asgi(allowed_hosts=["mcp.example.com"])
     run_http(app, host=host, port=0)
     name = f"[{host}]" if ":" in host else host

@@ -63,7 +63,9 @@ class HttpSide:
         self._rows = {name: row for name, row in rows.items() if sessions or row.era is Era.STATELESS}
         if not self._rows:
             raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP without sessions")
-        self._stateless = StatelessServer(filter(handler) if filter else handler, self._rows, asker=asker)
+        stamp = getattr(handler, "stamp", None)  # which a filter has not
+        inner = filter(handler) if filter else handler
+        self._stateless = StatelessServer(inner, self._rows, asker=asker, stamp=stamp)
         self._params_of: Callable[[str, Principal], tuple[ParamHeader, ...]] = getattr(handler, "param_headers", _none)
 
     # --- requests ---------------------------------------------------------------------------------
@@ -85,8 +87,8 @@ class HttpSide:
             named = getattr(params, row.named_by) if row.named_by is not None else None
             check_routing(headers, check_envelope(meta), method, named, row.named_by is not None)
             revision = self._stateless.admit(method, meta)
-            if method == "tools/call":
-                check_params(headers, self._params_of(params.name, principal), params.arguments or _NOTHING)
+            if method == "tools/call" and (marked := self._params_of(params.name, principal)):
+                check_params(headers, marked, params.arguments or _NOTHING)
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         return self._stateless.start(frame, id, params, meta, outlet, revision, principal, headers)

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
 from ..wire.exchange import LOCAL, Exchange, Handler, HeaderLines, Peer, Principal, Question, Result, Work
-from ..wire.frames import Frame, Id
+from ..wire.frames import ErrorAnswer, Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import CLIENT_CAPABILITIES, SUBSCRIPTION_ID, RequestMeta
 from ..wire.types.common import LOG_LEVELS
@@ -34,13 +34,14 @@ class StatelessServer:
         *,
         principal: Principal = LOCAL,
         asker: Asker | None = None,
+        stamp: Stamp | None = None,
     ) -> None:
         self._handler = direct(handler)
         self._asker = asker
         self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
         self._supported = names_of(rows)
         self._principal = principal
-        self._stamp: Stamp = getattr(handler, "stamp", NO_STAMP)
+        self._stamp: Stamp = stamp or getattr(handler, "stamp", NO_STAMP)
 
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Refuse at once, or return the work that leads to the answer."""
@@ -95,6 +96,8 @@ class StatelessServer:
             return {**result, "_meta": {**result.get("_meta", {}), SUBSCRIPTION_ID: id}}
 
         body = await answer(serve, exchange, id, self._stamp)
+        if isinstance(body, ErrorAnswer):
+            return body  # it never began
         # The server ends the stream: its result, then the notification the cancellation page asks for
         # (modern.md §13.1). A call scheduled now runs after the result was handed to the carrier.
         asyncio.get_running_loop().call_soon(_tell_end, outlet, id)

@@ -67,7 +67,7 @@ def finisher(name: str, schema: Mapping[str, Any] | None, check: Check | None) -
 def result_of_value(value: Any) -> Result:
     """What a tool without a schema returned, as the members of a CallToolResult."""
     if isinstance(value, str):
-        return {"content": [_text(value)]}
+        return {"content": [{"type": "text", "text": value} if value.isascii() else _text(value)]}
     if value is None:
         return {"content": []}
     if isinstance(value, BLOCK_TYPES):

@@ -11,7 +11,7 @@ import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from msgspec import UNSET
 
@@ -334,7 +334,7 @@ class HttpApp:
         if frame.id is UNSET:
             await self._hear(call, frame, headers, principal)
             return
-        call.id = cast(Any, frame.id)
+        call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - looked at just now
         if frame.method == "subscriptions/listen":
             await self._listen(call, frame, headers, principal)
             return

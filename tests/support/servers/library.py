@@ -1,12 +1,28 @@
 """Resources, suggestions and pages of every kind. Its lists fit on pages of two."""
 
+import atexit
+import shutil
+import tempfile
 from pathlib import Path
 
 from interlock import Annotations, Context, Icon, ResourceContents, ResourceNotFound, Server, Suggestions, files
 from interlock.wire.errors import InvalidParams
 
 server = Server("library", version="1", page_size=2)
-TREE = Path(__file__).resolve().parents[1] / "folder"
+
+
+def _planted() -> Path:
+    """A copy of the folder with links that lead out of it: in the repository, tools would follow them for ever."""
+    house = Path(tempfile.mkdtemp(prefix="interlock-library-"))
+    atexit.register(shutil.rmtree, house, ignore_errors=True)
+    tree = Path(shutil.copytree(Path(__file__).resolve().parents[1] / "folder", house / "folder"))
+    (house / "wire_peer.py").write_text("secret")
+    (tree / "up").symlink_to("..")
+    (tree / "out").symlink_to("../wire_peer.py")
+    return tree
+
+
+TREE = _planted()
 BOOKS = {1: "Moby Dick", 2: "Emma", 3: "Faust"}
 CITIES = ["Linz", "Wien", "Wiener Neustadt", "Klosterneuburg", "Graz", "Neuwied"]
 state = {"allowed": False, "private": 0, "failed": 0}
