@@ -94,11 +94,12 @@ class HttpApp:
         self._limits = limits
         spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
         filter: Filter | None = getattr(handler, "http_filter", None)
+        outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
         self._sessions: Sessions | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             self._sessions = Sessions(
-                filter(handler) if filter else handler,
+                outer,
                 spoken,
                 limits=limits,
                 bounds=sessions,
@@ -106,7 +107,7 @@ class HttpApp:
                 strict=bool(getattr(handler, "strict", False)),
             )
         self._side = HttpSide(
-            handler, spoken, asker=asker_of(handler), filter=filter, sessions=self._sessions is not None
+            handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
         self._listening = 0
