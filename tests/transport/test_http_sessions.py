@@ -468,3 +468,24 @@ async def test_an_endpoint_that_stops_ends_its_streams_and_answers_what_is_left(
         await house.app.settle(0)
         assert said(await talk.answer())[-1]["error"]["code"] == -32603
         assert house.cancelled == ["wait"]
+
+
+async def test_a_resumed_stream_ends_cleanly_with_the_server():
+    async with House() as house, house.open() as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        again = peer.get(events_of(talk)[0].id)
+        await again.heard(2)
+        house.app.stop()
+        await house.app.settle(0)
+        assert [part["type"] for part in (await again.answer()).sent].count("http.response.start") == 1
+
+
+async def test_a_batch_that_streams_ends_cleanly_with_the_server():
+    async with House() as house, house.open("2025-03-26") as peer:
+        call = request(2, "tools/call", name="wait", arguments={"steps": 1}, _meta={"progressToken": 1})
+        talk = peer.post([call])
+        await talk.heard(2)
+        house.app.stop()
+        await house.app.settle(0)
+        assert [part["type"] for part in (await talk.answer()).sent].count("http.response.start") == 1

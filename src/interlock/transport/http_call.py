@@ -279,7 +279,9 @@ class HttpCall(msgspec.Struct, eq=False):
                 self._timer.cancel()
 
     async def _tell_end(self) -> None:
-        if self.end is End.STOPPING and self.id is not None:
+        if self._streaming and self.id is None:
+            await self._write(b"", last=True)  # a stream of a session: its client may come back
+        elif self.end is End.STOPPING and self.id is not None:
             self._answered = True
             answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
             await (self._write(encode_event(answer), last=True) if self._streaming else self._unavailable(answer))

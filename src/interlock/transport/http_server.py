@@ -27,6 +27,7 @@ from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .http_old_sse import MESSAGES, SSE, OldConnections
 from .http_sessions import SessionBounds, Sessions
 from .living import lives_of
 from .main_loop import Watcher
@@ -41,6 +42,7 @@ _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try ag
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
+_OLD = {SSE: "GET", MESSAGES: "POST"}
 _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST, GET, DELETE"))
 
 Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
@@ -97,15 +99,12 @@ class HttpApp:
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
         self._sessions: Sessions | None = None
+        self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
-            self._sessions = Sessions(
-                outer,
-                spoken,
-                limits=limits,
-                bounds=sessions,
-                lives=self._lives,
-                strict=bool(getattr(handler, "strict", False)),
-            )
+            strict = bool(getattr(handler, "strict", False))
+            common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
+            self._sessions = Sessions(outer, spoken, bounds=sessions, **common)
+            self._old = OldConnections(outer, spoken, most=sessions.most, **common)
         self._side = HttpSide(
             handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
         )
@@ -134,7 +133,7 @@ class HttpApp:
                 await call.refuse(refusal)
                 return
             self._calls.add(call)
-            await self._serve(call, headers, scope["method"])
+            await self._serve(call, headers, scope)
         except asyncio.CancelledError:
             if call.end is None:
                 raise
@@ -220,8 +219,9 @@ class HttpApp:
         stop_listening = getattr(self._handler, "stop_listening", None)
         if stop_listening is not None:
             stop_listening()
-        if self._sessions is not None:
+        if self._sessions is not None and self._old is not None:
             self._sessions.stop()
+            self._old.stop()
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
@@ -248,6 +248,8 @@ class HttpApp:
 
     def _refusal(self, scope: Message, headers: Headers) -> HttpRefusal | None:
         if not self._is_here(scope):
+            if self._old is not None and (place := self._place(scope)) in _OLD:
+                return self._refusal_of_old(place, scope["method"], headers)
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
         if scope["method"] != "POST":
@@ -273,18 +275,32 @@ class HttpApp:
             return _STOPPING
         return _BUSY if method == "GET" and self._listening >= self._limits.in_flight else None
 
+    def _refusal_of_old(self, place: str, method: str, headers: Headers) -> HttpRefusal | None:
+        if (refusal := self._guard.foreign(headers)) is not None:
+            return refusal
+        if method != _OLD[place]:
+            return HttpRefusal.saying(405, f"This is for {_OLD[place]}", ("allow", _OLD[place]))
+        if method == "POST" and (refusal := self._guard.unreadable(headers)) is not None:
+            return refusal
+        if self._stopping:
+            return _STOPPING
+        busy = self._listening if method == "GET" else len(self._calls) - self._listening
+        return _BUSY if busy >= self._limits.in_flight else None
+
     def _is_here(self, scope: Message) -> bool:
-        """The path below the point where a framework mounted us; some servers leave that point out of it."""
         path: str = scope["path"]
-        root: str = scope.get("root_path", "")
-        if not root and path == self.path:
+        if path == self.path and not scope.get("root_path"):
             return True
-        root = root.rstrip("/")
-        if root and (path == root or path.startswith(root + "/")):
-            path = path[len(root) :]
+        path = self._place(scope)
         return path == self.path or (self.path == "/" and not path)
 
-    async def _serve(self, call: HttpCall, headers: Headers, method: str) -> None:
+    def _place(self, scope: Message) -> str:
+        """The path below the point where a framework mounted us; some servers leave that point out of it."""
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "").rstrip("/")
+        return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
+
+    async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
         principal = ANONYMOUS
         if self._authenticate is not None:
             found = await self._ask_who(call, headers)
@@ -298,8 +314,8 @@ class HttpApp:
         sessions = self._sessions
         if sessions is None:
             await self._serve_one(call, body, headers, principal)
-        elif method != "POST":
-            await self._serve_old(call, headers, principal, method)
+        elif scope["method"] != "POST" or (scope["path"].endswith(MESSAGES) and not self._is_here(scope)):
+            await self._serve_old(call, body, headers, principal, scope)
         elif SESSION in headers.values and is_outside(body):
             await sessions.post(call, body, headers, principal)
         else:
@@ -308,17 +324,25 @@ class HttpApp:
             except OfSession:
                 await sessions.post(call, body, headers, principal)
 
-    async def _serve_old(self, call: HttpCall, headers: Headers, principal: Principal, method: str) -> None:
-        """A stream that stays takes no place from the requests that do not."""
-        assert self._sessions is not None
-        if method == "DELETE":
+    async def _serve_old(
+        self, call: HttpCall, body: bytes, headers: Headers, principal: Principal, scope: Message
+    ) -> None:
+        """What the stateless revision has no more. A stream that stays takes no place from the requests that do not."""
+        assert self._sessions is not None and self._old is not None
+        here = self._is_here(scope)
+        if scope["method"] == "DELETE":
             await self._sessions.delete(call, headers, principal)
-            return
-        self._listening += 1
-        try:
-            await self._sessions.get(call, headers, principal)
-        finally:
-            self._listening -= 1
+        elif scope["method"] == "POST":
+            await self._old.post(call, body, scope.get("query_string", b""), principal)
+        else:
+            self._listening += 1
+            try:
+                if here:
+                    await self._sessions.get(call, headers, principal)
+                else:
+                    await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
+            finally:
+                self._listening -= 1
 
     async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
         """A message of the stateless era; `OfSession` if it turns out to be none."""
