@@ -32,7 +32,7 @@ from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
 from ..wire.limits import Limits
 from ..wire.sse import COMMENT, encode_event
 from .http_call import HttpCall
-from .http_session import Asked, Session, Surroundings
+from .http_server_session import Asked, Session, Surroundings
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .living import Lives
 

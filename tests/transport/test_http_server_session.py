@@ -1,4 +1,4 @@
-"""transport/http_session.py: one session without HTTP: what it is given, and what stands on its streams."""
+"""transport/http_server_session.py: one session without HTTP: what it is given, and what stands on its streams."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.revisions.table import pick
-from interlock.transport.http_session import Session, Surroundings
+from interlock.transport.http_server_session import Session, Surroundings
 from interlock.transport.http_streams import Keeping, Shelf
 from interlock.wire.errors import BadFrame, BadResult, CallTimeout, ConnectionEnded, ConnectionLost, MessageTooLarge
 from interlock.wire.exchange import ANONYMOUS
