@@ -143,7 +143,7 @@ async def test_a_page_of_its_own_may_call():
     assert (await ask(call_tool("hi"), {"host": "localhost:80", "origin": "http://localhost:80"})).status == 200
 
 
-@pytest.mark.requirement("HTTP-005")
+@pytest.mark.requirement("HTTP-005", "TRANS-HTTP-05", "TRANS-SSE-02")
 async def test_it_listens_to_this_machine_only(monkeypatch):
     bound = []
     really = socket.create_server
