@@ -190,6 +190,23 @@ async def test_other_methods_are_405_with_those_that_are_served():
         assert (answer.status, answer.headers["allow"]) == (405, "POST, GET, DELETE")
 
 
+def test_sessions_end_with_their_loop():
+    house, ids = House(), []
+
+    async def live(close):
+        peer = await house.open().__aenter__()
+        for id, status in [(id, 404) for id in ids] + [(peer.id, 200)]:
+            assert (await peer.post(request(1), mcp_session_id=id).answer()).status == status
+        ids.append(peer.id)
+        assert len(house.app._sessions) == 1
+        if close:
+            await house.app.settle(0)
+
+    for close in (False, True):
+        asyncio.run(live(close))
+    assert len(house.app._sessions) == 0
+
+
 # --- both eras at one endpoint ---
 
 

@@ -77,6 +77,7 @@ class Sessions:
         self._by_id: dict[str, Session] = {}
         self._opening = 0
         self._sweeper: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -145,6 +146,7 @@ class Sessions:
         frame = read_frame(body, self._limits)  # it was read before
         if frame.method != "initialize" or frame.id is UNSET:
             raise TurnedAway(NO_SESSION)
+        self._now()
         if len(self._by_id) + self._opening >= self._bounds.most:
             raise TurnedAway(FULL)
         if self._around.running >= self._limits.in_flight:
@@ -171,13 +173,23 @@ class Sessions:
         if self._sweeper is None:
             self._set_sweeper()
 
+    def _now(self) -> float:
+        """What lived on a loop that is over has ended with it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._sweeper = loop, None
+            self._by_id.clear()
+            self._opening = self._around.running = 0
+        return loop.time()
+
     def _find(self, id: str, headers: Headers, principal: Principal) -> Session:
         """404 for others' sessions as for none: nobody learns that there is one."""
+        now = self._now()
         session = self._by_id.get(id)
         if session is None or session.principal != principal:
             raise TurnedAway(UNKNOWN)
         check_version(headers, session.revision)
-        session.used = asyncio.get_running_loop().time()
+        session.used = now
         return session
 
     # --- GET and DELETE ---------------------------------------------------------------------------
@@ -264,6 +276,7 @@ class Sessions:
 
     async def close(self) -> None:
         """End all sessions, and wait a moment for what ran in them."""
+        self._now()
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
