@@ -6,11 +6,13 @@ import json
 import pytest
 
 from interlock import Context, Server
-from interlock.transport.http_server import HttpApp, SessionBounds
+from interlock.transport.http_server import HttpApp, SessionBounds, Timing
 from interlock.transport.http_streams import Keeping
 from interlock.wire.exchange import Principal
 from interlock.wire.limits import Limits
+from interlock.wire.sse import EventParser
 from support.asgi import NEWEST, call_tool, message, post
+from support.http_socket import connection, http, served
 from support.sessions import OverSession, events_of, said, send
 from support.virtual_time import virtual_time
 
@@ -506,3 +508,79 @@ async def test_a_batch_that_streams_ends_cleanly_with_the_server():
         house.app.stop()
         await house.app.settle(0)
         assert [part["type"] for part in (await talk.answer()).sent].count("http.response.start") == 1
+
+
+# --- over real sockets ---
+
+
+class Socketed:
+    """A session over connections of its own."""
+
+    def __init__(self, port):
+        self.port, self.headers = port, {"mcp-protocol-version": None, "mcp-method": None, "mcp-name": None}
+
+    async def open(self):
+        opened = await self.whole(OverSession(None).hello)
+        self.headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        await self.whole({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self
+
+    async def whole(self, frame, verb="POST", **more):
+        async with connection(self.port) as raw:
+            raw.write(http(frame, {**self.headers, **more}, verb=verb))
+            return await raw.response()
+
+    async def begun(self, raw, name, id, **arguments):
+        """A call whose stream has begun; its first events."""
+        raw.write(
+            http(request(id, "tools/call", name=name, arguments=arguments, _meta={"progressToken": id}), self.headers)
+        )
+        assert (await raw.head())[0] == 200
+        return EventParser(10**6).feed(await raw.chunk())
+
+
+async def test_a_connection_that_breaks_is_noticed_and_its_stream_resumed():
+    house = House(timing=Timing(watch=0.01))
+    async with served(house.app, drain=0.5) as port:
+        peer = await Socketed(port).open()
+        async with connection(port) as raw:
+            events = await peer.begun(raw, "wait", 7, steps=1)
+        while house.app.in_flight:  # the connection is gone, the call is not
+            await asyncio.sleep(0.01)
+        house.go.set()
+        again = await peer.whole(b"", "GET", **{"last-event-id": events[-1].id})
+        found = [json.loads(event.data) for event in EventParser(10**6).feed(again.body) if event.data]
+        assert found[-1]["id"] == 7 and house.cancelled == []
+
+
+async def test_a_client_that_does_not_read_holds_up_its_own_call_alone():
+    house = House(timing=Timing(stalled=0.3))
+
+    @house.server.tool
+    async def flood(ctx: Context) -> str:
+        for step in range(20_000):
+            await ctx.exchange.notify("notifications/x", {"step": step, "text": "x" * 1000})
+        house.done.set()
+        return "done"
+
+    async with served(house.app, drain=0.5) as port:
+        peer = await Socketed(port).open()
+        async with connection(port) as raw:
+            await peer.begun(raw, "flood", 7)
+            assert (await peer.whole(request(8))).json["id"] == 8
+            async with asyncio.timeout(20):
+                await house.done.wait()  # nobody reads any more: it is no longer waited for
+
+
+async def test_a_server_that_is_stopped_leaves_nothing_of_its_sessions():
+    house = House()
+    async with served(house.app, drain=0.1) as port:
+        peers = [await Socketed(port).open() for _ in range(5)]
+        async with connection(port) as standing, connection(port) as calling:
+            standing.write(http(b"", peers[0].headers, verb="GET"))
+            await standing.head()
+            await peers[1].begun(calling, "wait", 7, steps=1)
+            house.app.stop()
+            while await standing.chunk():
+                pass  # its end comes by itself
+    assert len(house.app._sessions) == 0 and house.cancelled == ["wait"]
