@@ -1,5 +1,7 @@
 """One of everything: what the official conformance suite asks a server for, by the names it expects.
 
+Whatever else an author can say is in everything_more.py, which is mounted here.
+
 interlock run examples/everything.py                        over stdio
 interlock run examples/everything.py --http --port 8000     over HTTP
 python tools/conformance.py                                 the suite against it
@@ -9,13 +11,11 @@ The first tool of the list needs no arguments and answers at once: the suite cal
 
 import asyncio
 import base64
-import io
-import struct
-import wave
-import zlib
 from typing import Annotated, Any, Literal
 
+import everything_more
 import msgspec
+from everything_more import red_dot, short_silence
 
 from interlock import (
     AudioContent,
@@ -30,29 +30,16 @@ from interlock import (
     ToolError,
 )
 
-server = Server("everything", version="1.0", instructions="One of everything, for tests.")
-
-
-def red_dot() -> bytes:
-    """A PNG of one red pixel."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)  # one by one, eight bits, three colours
-    pixels = zlib.compress(b"\x00\xff\x00\x00")
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
-def short_silence() -> bytes:
-    """A WAV of ten milliseconds."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(b"\x00\x00" * 80)
-    return file.getvalue()
+server = Server(
+    "everything",
+    version="1.0",
+    title="One of everything",
+    description="What a server can offer, each once",
+    icons=[everything_more.ICON],
+    website_url="https://example.com/everything",
+    instructions="One of everything, for tests.",
+    page_size=100,  # the suite reads one page of each list: all tools are on the first, of the resources not all
+)
 
 
 PICTURE = ImageContent(data=base64.b64encode(red_dot()).decode(), mime_type="image/png")
@@ -170,8 +157,9 @@ async def test_logging_tool(ctx: Context) -> str:
 
 
 @server.tool
-async def test_reconnection() -> str:
-    """Answer after a moment, so that a connection may break meanwhile."""
+async def test_reconnection(ctx: Context) -> str:
+    """Let the stream go before the answer is there, where the client may come back for it."""
+    await ctx.release_stream(retry_ms=500)
     await asyncio.sleep(0.1)
     return "Still here."
 
@@ -438,6 +426,8 @@ async def test_input_required_result_prompt(ctx: Context) -> str:
     chosen = await ctx.elicit("What is it about?", Purpose, key="user_context")
     return f"Write a greeting. It is about {chosen.context}."
 
+
+server.mount("", everything_more.server)
 
 if __name__ == "__main__":
     server.run()

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from interlock import Client
 from interlock.revisions.table import REVISIONS
@@ -12,21 +13,28 @@ NOTES = Path(__file__).with_name("notes.py")
 
 async def tour(revision: str | None) -> None:
     steps: list[str] = []
-    async with Client([sys.executable, "-m", "interlock", "run", str(NOTES)], revision=revision) as client:
+    async with Client([sys.executable, "-m", "interlock", "run", str(NOTES)], revision=revision, elicit=yes) as client:
         print(f"\n{client.revision}  {client.server_info.name} {client.server_info.version}")
-        print("  tools      ", ", ".join(tool.name for tool in await client.list_tools()))
-        await client.call_tool("write_note", {"title": "shopping", "text": "Tea, milk, and more tea."})
-        found = await client.call_tool(
-            "find_notes",
+        print("  tools       ", ", ".join(tool.name for tool in await client.list_tools()))
+        await client.call_tool("add_note", {"title": "shopping", "text": "Tea, milk, and more tea.", "tags": ["home"]})
+        found = await client.call_tool("search_notes", {"words": "TEA"})
+        print("  search_notes", found.structured or found.text)
+        counted = await client.call_tool(
+            "count_words",
             {"words": ["tea", "milk"]},
             on_progress=lambda done, of, message: steps.append(message or f"{done:g} of {of:g}"),
         )
-        print("  find_notes ", found.text, "| progress:", "; ".join(steps))
-        missing = await client.call_tool("read_note", {"title": "taxes"})
-        print("  read_note  ", missing.text, "(is_error)" if missing.is_error else "")
-        print("  resource   ", [contents.text for contents in await client.read_resource("notes://index")])
-        prompt = await client.get_prompt("summarise", {"title": "shopping"})
-        print("  prompt     ", prompt.messages[0].content.text.splitlines()[0])
+        print("  count_words ", counted.text, "| progress:", "; ".join(steps))
+        print("  resource    ", [contents.text for contents in await client.read_resource("notes://1")])
+        prompt = await client.get_prompt("summarise", {"id": "1"})
+        print("  prompt      ", prompt.messages[-1].content.text)
+        deleted = await client.call_tool("delete_note", {"id": 1})
+        print("  delete_note ", deleted.text, "(is_error)" if deleted.is_error else "(the user said yes)")
+
+
+def yes(question: dict[str, Any]) -> dict[str, Any]:
+    """The user, who agrees to everything."""
+    return {"action": "accept", "content": {"sure": True}}
 
 
 async def main() -> None:

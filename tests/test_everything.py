@@ -5,12 +5,14 @@ Where a raw peer speaks, every frame is judged by the official schema of its rev
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 
 import pytest
 
 from interlock import Client, Refused
+from support.examples import Ears, command, connect, refusal, watching
 from support.servers.everything import module, server
 from support.wire_peer import ALL, MODERN, server_under_test
 
@@ -34,7 +36,7 @@ async def test_every_list_can_be_had(revision):
         templates = (await peer.result("resources/templates/list", {}))["resourceTemplates"]
     assert (tools[0]["name"], resources[0]["uri"]) == ("test_simple_text", "test://static-text")
     assert all(tool["description"] for tool in tools) and all(prompt["description"] for prompt in prompts)
-    assert [each["uriTemplate"] for each in templates] == ["test://template/{id}/data"]
+    assert templates[0]["uriTemplate"] == "test://template/{id}/data"
 
 
 @every_revision
@@ -194,3 +196,84 @@ async def test_only_what_the_client_can_answer_is_asked():
 def test_every_asking_tool_is_shown():
     asking = {name for name in vars(module) if name.startswith(("test_elicit", "test_input_required_result"))}
     assert asking - {"test_input_required_result_prompt"} <= set(SAID)
+
+
+# --- the same as a process, by our client ---
+
+
+@every_revision
+async def test_the_contract_over_stdio(revision):
+    ears, steps = Ears(), []
+    options = {"elicit": fill_in, "sample": say_paris, "roots": ["file:///workspace"], "on_notification": ears}
+    async with connect(command("everything.py"), revision, **options) as client:
+        plain = await client.call_tool("test_simple_text")
+        assert plain.text == "This is a simple text response for testing."
+        assert (await client.call_tool("test_error_handling")).is_error
+        await client.call_tool("test_tool_with_progress", on_progress=lambda done, of, _: steps.append((done, of)))
+        assert steps == [(0, 100), (50, 100), (100, 100)]
+        assert (await client.call_tool("test_reconnection")).text == "Still here."  # no stream to let go here
+        assert (await client.call_tool("test_sampling", {"prompt": "?"})).text == "LLM response: Paris"
+        if revision in HAVE_FORMS:
+            assert (await client.call_tool("test_elicitation", {"message": "?"})).text == "User response: test, test"
+        else:
+            assert "no elicitation/create" in await refusal(client.call_tool("test_elicitation", {"message": "?"}))
+        async with watching(client, ears, "test://watched-resource", lists=("toolsListChanged", "promptsListChanged")):
+            await client.call_tool("test_trigger_tool_change")
+            await ears.until("notifications/tools/list_changed")
+            await client.call_tool("test_trigger_prompt_change")
+            await ears.until("notifications/prompts/list_changed")
+            await client.call_tool("touch", {"uri": "test://watched-resource"})
+            await ears.until("notifications/resources/updated", uri="test://watched-resource")
+
+
+@every_revision
+async def test_log_messages_over_stdio(revision):
+    """By the level of the session, or of the request, and not below."""
+    ears = Ears()
+    async with connect(command("everything.py"), revision, on_notification=ears) as client:
+        meta = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}} if revision in MODERN else {}
+        if not meta:
+            assert await client.request("logging/setLevel", {"level": "debug"}) == {}
+        await client.request("tools/call", {"name": "test_tool_with_logging", "arguments": {}, **meta})
+        told = [(await ears.until("notifications/message"))["data"] for _ in range(3)]
+        if not meta:
+            await client.request("logging/setLevel", {"level": "error"})
+        await client.call_tool("test_logging_tool")
+        await client.ping()
+    assert told == ["Tool execution started", "Tool processing data", "Tool execution completed"]
+    assert [method for method, _ in ears.all if method == "notifications/message"] == []
+
+
+async def test_two_clients_of_different_eras_do_not_mix_up_their_answers():
+    """Each with a process of its own, and each with many questions open at once."""
+
+    async def ask(revision, name):
+        def who(params):
+            return {"action": "accept", "content": {"name": name, "color": "blue"}}
+
+        async with connect(command("everything.py"), revision, elicit=who) as client:
+            calls = (client.call_tool("test_input_required_result_multi_round") for _ in range(20))
+            return {result.text for result in await asyncio.gather(*calls)}
+
+    old, new = await asyncio.gather(ask("2025-06-18", "Ada"), ask(MODERN[0], "Bob"))
+    assert (old, new) == ({"Ada likes blue."}, {"Bob likes blue."})
+
+
+HOSTILE = [
+    ("test_sampling", {}),
+    ("test_sampling", {"prompt": ["a"]}),
+    ("test_x_mcp_header", {"region": {}}),
+    ("json_schema_2020_12_tool", {"contactMethod": "phone"}),
+    ("json_schema_2020_12_tool", {"phone": "1", "contactMethod": "phone", "extra": 1}),
+    ("json_schema_2020_12_tool", {"phone": "1", "contactMethod": "pigeon"}),
+]
+
+
+@every_revision
+async def test_hostile_arguments_are_refused_in_words(revision):
+    async with connect(command("everything.py"), revision) as client:
+        for tool, arguments in HOSTILE:
+            told = await refusal(client.call_tool(tool, arguments))
+            assert told and "reference" not in told, (tool, arguments, told)
+        assert "Unknown tool" in await refusal(client.call_tool("passing_tool"))
+        assert (await client.call_tool("test_simple_text")).text

@@ -141,13 +141,17 @@ def test_there_is_no_cycle_between_modules():
 def test_imports_are_late_only_where_it_pays():
     late = {(short(path), module) for path in FILES for module, is_late in imports_in(path, types_too=True) if is_late}
     # `interlock version` must not pay for a server, and `run` is the only command that touches the streams; a server
-    # over stdio is started by every launch of a host and must not pay for HTTP. The protocol is a class of
-    # uvicorn's: it exists only where uvicorn and its parser do.
+    # over stdio is started by every launch of a host and must not pay for HTTP, nor for what few servers need. The
+    # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
         ("cli/main.py", "interlock.version"),
+        ("server/fitting.py", "interlock.server.mending"),
+        ("server/outputs.py", "interlock.server.json_schema"),
+        ("server/resource_set.py", "interlock.server.templates"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
+        ("server/tools.py", "interlock.server.given_schema"),
         ("transport/runner.py", "interlock.transport.http_protocol"),
     }
 
@@ -374,10 +378,12 @@ API = {
     "Annotations",
     "Audio",
     "AudioContent",
+    "CannotAsk",
     "Client",
     "Command",
     "Concurrency",
     "Context",
+    "Declined",
     "EmbeddedResource",
     "Exchange",
     "File",

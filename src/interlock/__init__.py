@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .server.completions import Suggestions as Suggestions
     from .server.context import Context as Context
     from .server.files import files as files
+    from .server.questions import Declined as Declined
     from .server.rate_limits import Rate as Rate
     from .server.rate_limits import RateLimits as RateLimits
     from .server.results import ToolResult as ToolResult
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
+    from .wire.errors import CannotAsk as CannotAsk
     from .wire.errors import InterlockError as InterlockError
     from .wire.errors import Refused as Refused
     from .wire.errors import ResourceNotFound as ResourceNotFound
@@ -50,10 +52,12 @@ _WHERE = {
     "Annotations": "wire.types.common",
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
+    "CannotAsk": "wire.errors",
     "Client": "client.client",
     "Command": "transport.child",
     "Concurrency": "server.bounds",
     "Context": "server.context",
+    "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
@@ -85,10 +89,12 @@ __all__ = [
     "Annotations",
     "Audio",
     "AudioContent",
+    "CannotAsk",
     "Client",
     "Command",
     "Concurrency",
     "Context",
+    "Declined",
     "EmbeddedResource",
     "Exchange",
     "File",

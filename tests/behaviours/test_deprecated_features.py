@@ -90,4 +90,5 @@ async def test_a_warning_that_is_made_an_error_does_not_fail_the_call():
 @pytest.mark.requirement("DEPR-004")
 def test_the_api_of_a_deprecated_feature_is_marked_as_python_marks_it():
     """PEP 702: type checkers and editors read `__deprecated__`; nothing has to run to be told."""
-    assert getattr(Context.log, "__deprecated__", None)
+    for call in (Context.log, Context.sample, Context.roots, Context.within_roots):
+        assert getattr(call, "__deprecated__", None), call

@@ -26,6 +26,7 @@ from support.transcripts import Transcript
 from support.virtual_time import virtual_time
 
 WAIT = 20.0
+SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 CHANGED = {kind: f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
@@ -110,7 +111,7 @@ def listening(wanted: Any = EVERYTHING, id: Any = "L"):
 # --- the endpoint ---
 
 
-@pytest.mark.requirement("HTTP-001", "HTTP-015")
+@pytest.mark.requirement("HTTP-001", "HTTP-015", "META-011")
 async def test_one_path_takes_every_method_by_post():
     house = House()
     calls = [
@@ -127,6 +128,7 @@ async def test_one_path_takes_every_method_by_post():
         answer = await ask(frame, house=house)
         assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
         assert answer.json["result"]["resultType"] == "complete"
+        assert answer.json["result"]["_meta"][SERVER_KEY] == {"name": "house", "version": "1"}
 
 
 @pytest.mark.requirement("HTTP-002", "HTTP-003", "HTTP-004")

@@ -546,6 +546,30 @@ async def test_messages_of_a_broken_loop_are_refused(carrier, revision, blocks):
     assert asked == []
 
 
+NO_IMAGE = {"type": "image", "data": "!!!", "mimeType": "image/png"}
+
+
+@pytest.mark.requirement("SAMP-27")
+@over_carriers
+@over_all
+async def test_data_that_is_no_base64_passes_neither_side(carrier, revision):
+    """Not to the model, not back from it, and no handler gets it."""
+    asked = []
+
+    def sample(params):
+        asked.append(params)
+        return {**SAMPLED, "content": NO_IMAGE}
+
+    broken = {**SAMPLING, "messages": [{"role": "user", "content": NO_IMAGE}]}
+    assert "result" not in await told_by_ours(carrier, revision, "sampling/createMessage", broken, sample=sample)
+    assert asked == []
+    assert "result" not in await told_by_ours(carrier, revision, "sampling/createMessage", SAMPLING, sample=sample)
+    assert len(asked) == 1
+    async with asked_by_ours(carrier, revision) as peer:
+        await peer.question("sampled")
+        assert (await peer.answer({**SAMPLED, "content": NO_IMAGE}, judged=False))["error"]["code"] == -32602
+
+
 @pytest.mark.requirement("SAMP-35", "SAMP-27")
 @pytest.mark.parametrize("lacking", ["role", "content", "model"])
 @over_carriers

@@ -1,8 +1,9 @@
 """revisions/asking.py: no question that was not declared, and what an answer is worth."""
 
+import msgspec
 import pytest
 
-from interlock.revisions.asking import QUESTION_PATIENCE, call_back, check_can_ask, result_of
+from interlock.revisions.asking import QUESTION_PATIENCE, answerable, call_back, check_can_ask, result_of
 from interlock.revisions.served import Served
 from interlock.revisions.table import REVISIONS
 from interlock.wire.errors import BadResult, CannotAsk, InvalidParams, Refused, ResourceNotFound
@@ -27,6 +28,27 @@ def test_a_declared_question_of_the_revision_may_be_asked(revision, method):
     else:
         with pytest.raises(CannotAsk, match="no elicitation/create"):
             check_can_ask(revision, EVERYTHING, Question(method, {}))
+
+
+@pytest.mark.parametrize(
+    ("revision", "kept"),
+    [
+        (A, {"roots": {}, "sampling": {}}),
+        (B, {"roots": {}, "sampling": {}}),
+        (C, {"roots": {}, "sampling": {}, "elicitation": {"form": {}}}),
+        (D, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}),
+        (E, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}}),
+    ],
+)
+def test_what_the_revision_has_no_words_for_counts_as_not_declared(revision, kept):
+    assert msgspec.to_builtins(answerable(revision, EVERYTHING.capabilities)) == kept
+
+
+def test_pages_alone_are_nothing_where_there_are_only_forms():
+    declared = ClientCapabilities(elicitation={"url": {}}, experimental={"x": {}}, extensions={"com.example/x": {}})
+    found = answerable(C, declared)
+    assert not found.can("elicitation") and found.can("extensions.com.example/x") and found.can("experimental")
+    assert answerable(C, ClientCapabilities(elicitation={})).can("elicitation.form")
 
 
 def refused(peer, method, *needs):

@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.revisions.http_guard import Accepts, Guard, accepts_of, too_large
 from interlock.revisions.http_rules import Headers
 from interlock.wire.errors import LocalError
+from support.properties import many
 
 GOOD = {"host": "127.0.0.1:8000", "content-type": "application/json"}
 
@@ -221,3 +224,44 @@ def test_a_coding_in_pieces_is_read_as_a_whole():
     headers = Headers([*lines, (b"content-encoding", b"gzip"), (b"content-encoding", b"identity")])
     refusal = Guard(body_bytes=100).unreadable(headers)
     assert refusal is not None and refusal.status == 415
+
+
+# --- the short way ---
+
+VALUES = {
+    b"host": ["localhost", "127.0.0.1:8000", " localhost", "evil.example", "page.example", "", "*"],
+    b"origin": ["http://localhost:1", "https://page.example", "http://evil.example", "null", ""],
+    b"content-type": ["application/json", "Application/JSON; charset=utf-8", "text/plain", " application/json\t", ""],
+    b"accept": ["application/json", "text/event-stream", "*/*", "*/*;q=0", "application/json;q=0, text/html", ""],
+    b"content-encoding": ["identity", "", "gzip"],
+    b"transfer-encoding": ["chunked", "CHUNKED", "gzip, chunked", ""],
+    b"content-length": ["0", "100", "101", " 7", "-1", "1e1", "\u00b2", "0" * 15, "0" * 16, "9" * 15, ""],
+    b"authorization": ["a", "b"],
+}
+LINE = st.sampled_from([(name, value.encode("latin-1")) for name, values in VALUES.items() for value in values])
+GOOD_LINES = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"7")]
+
+
+@many(300)
+@given(st.lists(st.lists(LINE, max_size=6), min_size=1, max_size=8), st.booleans(), st.sampled_from([None, "*", "n"]))
+def test_the_short_way_lets_nobody_through_whom_the_long_way_would_stop(requests, open_to_all, allowed):
+    """Whatever came before, and whatever name was allowed meanwhile."""
+    hosts = ["*"] if open_to_all else ["page.example"]
+    guard = Guard(hosts, ["https://page.example"], body_bytes=100)
+    for number, changes in enumerate([*requests, *requests]):
+        if number == len(requests) and allowed is not None:
+            guard.allow(allowed)
+        kept = [line for line in GOOD_LINES if line[0] not in {name for name, _ in changes}]
+        headers = Headers([*kept, *changes])
+        refusal = guard.foreign(headers) or guard.unreadable(headers)
+        assert not (guard.lets_through(headers) and refusal is not None)
+
+
+def test_what_is_remembered_of_strangers_is_bounded():
+    guard = Guard(body_bytes=100)
+    for number in range(1000):
+        for accept in (f"application/json, x/{number}", "application/json," + "x" * 600 + str(number)):
+            lines = [*GOOD_LINES, (b"accept", accept.encode())]
+            assert guard.lets_through(Headers(lines))
+    assert len(guard._familiar) == 256
+    assert all(sum(len(value or b"") for value in said) < 512 for said in guard._familiar)

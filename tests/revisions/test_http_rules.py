@@ -1,8 +1,11 @@
 """revisions/http_rules.py: what headers say again, and the status of every outcome."""
 
 import base64
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.revisions.answering import refuse
 from interlock.revisions.http_rules import (
@@ -27,6 +30,7 @@ from interlock.wire.errors import (
     ResourceNotFound,
 )
 from interlock.wire.frames import encode_error, encode_result, read_frame
+from support.properties import TEXT, many
 
 V = NEWEST.name
 
@@ -245,3 +249,33 @@ def test_text_for_hooks_is_complete():
 def test_text_for_hooks_has_every_value():
     lines = [(b"x-key", b"good"), (b"x-other", b"1"), (b"x-key", b"bad")]
     assert Headers(lines).as_text() == {"x-key": "good, bad", "x-other": "1"}
+
+
+# --- the short way ---
+
+WORDS = TEXT | st.sampled_from(
+    [V, "tools/call", "tools/list", "hi", "", " hi", "hi\t", "h\u00e9", "=?base64?aGk=?=", "=?hi"]
+)
+
+
+def _judged(*said):
+    try:
+        check_routing(*said)
+    except HeaderMismatch as refused:
+        return refused.message
+    return None
+
+
+@many(500)
+@given(WORDS, WORDS, WORDS | st.none(), st.booleans(), st.data())
+def test_the_short_way_decides_as_the_long_one(version, method, name, named, data):
+    """For any words in the body, and headers with the same bytes, other bytes, or none."""
+    lines = []
+    for header, word in (("mcp-protocol-version", version), ("mcp-method", method), ("mcp-name", name)):
+        same = st.just((word or "").encode())
+        value = data.draw(same | same.map(lambda text: b" " + text) | st.none() | WORDS.map(str.encode), label=header)
+        lines += [(header.encode(), value)] if value is not None else []
+    lines += data.draw(st.just([]) | st.just(lines[:1]), label="again")
+    found = _judged(Headers(lines), version, method, name, named)
+    with patch("interlock.revisions.http_rules._says_the_same", lambda *_: False):
+        assert found == _judged(Headers(lines), version, method, name, named)

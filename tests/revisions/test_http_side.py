@@ -13,6 +13,7 @@ from interlock.revisions.table import NEWEST, REVISIONS, pick
 from interlock.wire.errors import LocalError, Refused
 from interlock.wire.exchange import ANONYMOUS, Principal, Question
 from interlock.wire.frames import read_frame
+from interlock.wire.meta import SERVER_INFO
 from support.asgi import CAPABILITIES_KEY, VERSION_KEY, call_tool, envelope, headers_of, message
 from support.doubles import Outlet
 
@@ -282,3 +283,17 @@ async def test_a_filter_stands_around_requests_and_leaves_the_facts_of_the_handl
     work = side.request(read_frame(json.dumps(frame).encode()), headers, WHO, Outlet())
     assert b'"eu"' in await work[0]
     assert seen == ["tools/call"]
+
+
+# --- who answers ---
+
+
+async def test_a_result_says_who_made_it_behind_a_filter_too():
+    """The filter of HTTP is put around the server by this side: a plain function, which has no stamp of its own."""
+    server = a_server()
+    assert server.http_filter is not None
+    frame = message("tools/list")
+    for filter in (None, server.http_filter):
+        side = HttpSide(server, pick(None), filter=filter)
+        work = side.request(read_frame(json.dumps(frame).encode()), Headers(headers_of(frame)), WHO, Outlet())
+        assert json.loads(await work[0])["result"]["_meta"] == {SERVER_INFO: {"name": "s", "version": "0"}}

@@ -35,6 +35,21 @@ async def test_what_came_with_the_first_request_counts():
     assert (await Rounds(asks, **PARKS)({"a": accept(n=7)}))["n"] == 7
 
 
+@pytest.mark.parametrize("after", range(12))
+async def test_a_round_never_ends_without_a_question(after):
+    """In whatever turn of the loop the only question is taken back."""
+
+    async def asks(exchange):
+        asking = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await turns(after)
+        asking.cancel()
+        await turns(20)
+        return {"done": True}
+
+    found = await asyncio.wait_for(Rounds(asks, **PARKS)(), 10)
+    assert found.get("done") or list(found["inputRequests"]) == ["a"]
+
+
 async def test_some_answers_leave_the_others_open():
     async def asks(exchange):
         await asyncio.gather(exchange.ask(form("A?", "a")), exchange.ask(form("B?", "b")))

@@ -37,6 +37,16 @@ async def test_the_result_is_dropped_when_a_run_swallows_its_end():
     assert (await rounds.all_of(GIVEN))["answered"] is True
 
 
+async def test_a_run_that_swallows_its_end_does_not_wait_for_an_answer_of_this_round():
+    async def swallows(exchange):
+        other = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await other
+
+    assert list((await asyncio.wait_for(Rounds(swallows)(), 10))["inputRequests"]) == ["a"]
+
+
 async def test_a_run_that_fails_on_its_way_out_asks_all_the_same(caplog):
     async def fails(exchange):
         try:
@@ -47,6 +57,56 @@ async def test_a_run_that_fails_on_its_way_out_asks_all_the_same(caplog):
     with caplog.at_level(logging.INFO):
         assert list((await Rounds(fails)())["inputRequests"]) == ["a"]
     assert not caplog.records
+
+
+async def test_a_question_whose_time_is_over_is_not_asked():
+    async def waits_for_nothing(exchange):
+        try:
+            async with asyncio.timeout(0):
+                return await exchange.ask(form("A?", "a"))
+        except TimeoutError:
+            return {"late": True}
+
+    assert (await Rounds(waits_for_nothing)())["late"] is True
+
+
+async def test_a_question_beside_a_failure_is_not_asked():
+    """The run itself asks, and a task of it fails in the same turn."""
+
+    async def asks(exchange):
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails_after(0))
+                await exchange.ask(form("A?", "a"))
+        except ExceptionGroup as group:
+            assert asyncio.current_task().cancelling() == 0
+            return {"failed": [str(error) for error in group.exceptions], **await exchange.ask(form("B?", "b"))}
+
+    rounds = Rounds(asks)
+    first = await rounds()
+    assert list(first["inputRequests"]) == ["b"]
+    assert (await rounds({"b": accept()}, first["requestState"]))["failed"] == ["beside"]
+
+
+@pytest.mark.parametrize("after", range(12))
+async def test_what_others_of_the_run_ask_is_asked_in_whatever_turn_one_gave_up(after):
+    async def asks(exchange):
+        other = asyncio.ensure_future(exchange.ask(form("B?", "b")))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails_after(after))
+                await exchange.ask(form("A?", "a"))
+        except ExceptionGroup:
+            return await other
+
+    first = await asyncio.wait_for(Rounds(asks)(), 10)
+    assert "b" in first["inputRequests"]
+
+
+async def fails_after(turns):
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    raise ValueError("beside")
 
 
 async def test_a_question_nobody_waits_for_is_not_asked():

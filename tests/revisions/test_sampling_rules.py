@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.revisions.sampling_rules import what_is_wrong, what_is_wrong_in
+from interlock.revisions.sampling_rules import what_is_wrong, what_is_wrong_in, what_is_wrong_with
 
 TEXT = {"type": "text", "text": "?"}
 ASKED = {"role": "user", "content": TEXT}
@@ -79,3 +79,33 @@ def test_how_much_may_be_sampled_is_an_integer(most):
 )
 def test_messages_that_no_client_samples(messages, why):
     assert why in what_is_wrong_in({**ASKING, "messages": messages})
+
+
+# --- what is inside ---
+
+IMAGE = {"type": "image", "data": "iVBORw0K", "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    "block", [TEXT, IMAGE, {**IMAGE, "type": "audio"}, {**IMAGE, "data": ""}, {"type": "of later"}]
+)
+def test_a_block_that_holds_what_it_says(block):
+    assert what_is_wrong_with({"content": block}) is None
+    assert what_is_wrong([{"role": "user", "content": [TEXT, block]}]) is None
+
+
+@pytest.mark.parametrize(
+    ("block", "why"),
+    [
+        ({"type": "text"}, "no text"),
+        ({"type": "text", "text": 5}, "no text"),
+        *(({**IMAGE, "data": data}, "no base64") for data in ("!!!", "abc", "YQ==YQ==", "é", 5, None, "YQ", "Y Q==")),
+        ({**IMAGE, "type": "audio", "data": "!"}, "no base64"),
+        ({**IMAGE, "mimeType": None}, "what kind"),
+    ],
+)
+def test_a_block_that_does_not(block, why):
+    for content in (block, [TEXT, block]):
+        assert why in what_is_wrong_with({"content": content})
+        assert why in what_is_wrong([{"role": "user", "content": content}])
+        assert why in what_is_wrong_in({"messages": [{"role": "user", "content": content}], "maxTokens": 5})

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from interlock.server.arguments import Unmendable
 from interlock.server.context import Context
 from interlock.server.given_schema import read_given
-from interlock.server.mending import Unmendable
 from interlock.wire.errors import LocalError
 
 SCHEMA = {

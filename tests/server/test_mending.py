@@ -8,8 +8,10 @@ import msgspec
 import pytest
 from msgspec import Meta, Raw
 
+from interlock.server.arguments import Unmendable
 from interlock.server.context import Context
-from interlock.server.mending import LONGEST_NAME, Unmendable, fitting
+from interlock.server.fitting import fitting
+from interlock.server.mending import LONGEST_NAME
 from interlock.server.schema import read_signature
 
 
@@ -46,7 +48,7 @@ def lines(**arguments):
 def test_what_fits_is_decoded_once_and_nothing_else_is_made(monkeypatch):
     from interlock.server import mending
 
-    monkeypatch.setattr(mending, "_Mender", None)
+    monkeypatch.setattr(mending, "Mender", None)
     arguments = fitting(read_signature(book, Context, closed=True))
     assert arguments(Raw(b'{"flight": "OS 1"}'))["seats"] == 1
 

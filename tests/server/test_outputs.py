@@ -14,7 +14,6 @@ import attrs
 import msgspec
 import pytest
 
-from interlock.server import outputs
 from interlock.server.blocks import Audio, File, Image
 from interlock.server.outputs import read_output
 from interlock.server.results import ToolResult
@@ -289,7 +288,7 @@ def test_a_schema_that_cannot_be_judged_by_does_not_lose_what_was_given(monkeypa
     def too_much(schema):
         raise LocalError("too much to check")
 
-    monkeypatch.setattr(outputs, "validator_of", too_much)
+    monkeypatch.setattr("interlock.server.json_schema.validator_of", too_much)
     output(int).check(b"1")
     with pytest.raises(ValueError, match="cannot be read back"):
         output(int).check(b'"1"')

@@ -1,5 +1,6 @@
 """server/prompts.py: a function of strings that gives messages."""
 
+import functools
 from typing import Annotated
 
 import msgspec
@@ -39,6 +40,19 @@ def test_a_prompt_says_what_it_takes():
     assert (noun.name, noun.title, noun.description, noun.meta) == ("greet", "T", "A greeting.", {"a": 1})
     assert [(each.name, each.required) for each in noun.arguments] == [("name", True), ("mood", False)]
     assert registered.takes_context
+
+
+def test_what_a_docstring_says_of_arguments_goes_to_them():
+    async def greet(name: str):
+        """A greeting.
+
+        Args:
+            name: Whom to greet.
+        """
+
+    noun = prompt(functools.partial(greet), name="greet").noun
+    assert noun.description == "A greeting."
+    assert noun.arguments[0].description == "Whom to greet."
 
 
 def test_a_prompt_that_takes_nothing_says_so():

@@ -1,6 +1,7 @@
 """server/resources.py: a resource at a fixed URI, as text, bytes or JSON."""
 
 import base64
+import functools
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,20 @@ def test_a_resource_says_what_it_is():
     assert (noun.uri, noun.name, noun.title, noun.description) == ("note://one", "one", "T", "A note.")
     assert (noun.mime_type, noun.meta) == ("text/plain", {"a": 1})
     assert registered.takes_context
+
+
+def test_what_a_docstring_says_to_programmers_is_left_out():
+    def one(ctx: Context, number: int):
+        """A note.
+
+        Args:
+            number: Which one.
+
+        Raises:
+            KeyError: There is none.
+        """
+
+    assert resource(functools.partial(one, number=1)).noun.description == "A note."
 
 
 def test_what_is_not_said_is_left_out():

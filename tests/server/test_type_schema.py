@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 from msgspec import Meta, Raw
 
+from interlock.server.arguments import Unmendable
 from interlock.server.context import Context
-from interlock.server.mending import Unmendable, fitting
+from interlock.server.fitting import fitting
 from interlock.server.schema import read_signature
 from interlock.wire.errors import LocalError
 from support.properties import many

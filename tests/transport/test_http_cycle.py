@@ -128,3 +128,16 @@ async def test_a_peer_that_reads_nothing_is_waited_for_and_one_that_is_gone_gets
     wire.cycle.disconnected = True
     wire.flow.resume_writing()
     assert await sending == []
+
+
+async def test_an_application_that_fails_behind_its_head_is_answered_for():
+    wire = Wire()
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [length(2)]})
+        raise ValueError("inside")
+
+    await wire.cycle.run_asgi(app)
+    written = b"".join(wire.transport.writes)
+    assert written.startswith(b"HTTP/1.1 500 ") and written.endswith(b"Internal Server Error")
+    assert (wire.completed, wire.cycle.response_complete) == (1, True)

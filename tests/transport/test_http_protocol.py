@@ -298,6 +298,29 @@ async def test_a_call_that_takes_longer_than_that_is_answered(monkeypatch):
         assert await raw.ended() == b""
 
 
+async def test_a_request_that_comes_in_pieces_is_not_cut_off_as_quiet(monkeypatch):
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 1)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI))
+        assert (await raw.response()).status == 200
+        raw.write(http(HI)[:30])
+        await asyncio.sleep(1.5)  # by now it has looked
+        raw.write(http(HI)[30:])
+        assert (await raw.response()).status == 200
+        assert await raw.ended() == b""
+
+
+async def test_who_still_writes_a_refused_body_is_not_cut_off_as_quiet(monkeypatch):
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 1)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(b"x" * 1000, {"host": "evil.example"})[:-500])
+        assert (await raw.response()).status == 403
+        raw.write(b"x" * 100)
+        await asyncio.sleep(1.5)  # by now it has looked
+        raw.write(b"x" * 400 + http(HI))
+        assert (await raw.response()).status == 200
+
+
 # --- what is logged ---
 
 

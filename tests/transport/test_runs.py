@@ -654,6 +654,23 @@ async def test_what_is_kept_by_the_task_is_not_found_by_the_next_request():
     await over(found)
 
 
+async def test_what_is_to_be_done_at_the_end_of_the_task_is_done_before_much_else_runs():
+    """Who cleans up behind the current task means its own request, not the last one of the connection."""
+    found, cleaned = Replies(), []
+
+    async def leaves_work_for_the_end(name):
+        asyncio.current_task().add_done_callback(lambda _: cleaned.append(name))
+        return b"x"
+
+    found.start(0, gives())
+    await turns()  # the spare task is parked by now
+    for number, name in enumerate(["ada", "bob"], 1):
+        found.start(number, leaves_work_for_the_end(name))
+        await turns()
+        assert cleaned[-1] == name
+    await over(found)
+
+
 async def test_a_cancellation_taken_back_does_not_harm_the_next():
     found = Replies()
 

@@ -72,3 +72,24 @@ def test_a_deadline_is_that_of_the_timer_where_there_is_one():
     assert exchange.deadline is None
     exchange.timer = Timer()
     assert exchange.deadline == 7.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda result: result.__setitem__("tools", []),
+        lambda result: result.__delitem__("tools"),
+        lambda result: result.__ior__({"tools": []}),
+        lambda result: result.update(tools=[]),
+        lambda result: result.setdefault("_meta", {}),
+        lambda result: result.pop("tools"),
+        lambda result: result.popitem(),
+        lambda result: result.clear(),
+    ],
+)
+def test_a_result_that_lasts_is_changed_by_nobody(change):
+    """Others get the same one: what one of them changed would be everybody's."""
+    result = Lasting({"tools": [1]})
+    with pytest.raises(TypeError, match="change a copy"):
+        change(result)
+    assert result == {"tools": [1]} and {**result, "tools": []} == {"tools": []}

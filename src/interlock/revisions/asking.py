@@ -15,16 +15,32 @@ from ..wire.errors import BadResult, CannotAsk, InvalidParams, ResourceNotFound
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
+from ..wire.types.capabilities import ClientCapabilities
 from .questions import check_answer, check_words
 from .revision import Revision
 from .served import Served
 from .shaping import shape_noun
 
-__all__ = ["check_can_ask", "call_back", "result_of", "QUESTION_PATIENCE"]
+__all__ = ["answerable", "check_can_ask", "call_back", "result_of", "QUESTION_PATIENCE"]
 
 QUESTION_PATIENCE = Patience(idle=None, total=3600.0)  # a person may think; a peer that is gone ends the wait at once
 _NOUN = {"elicitation/create": "ElicitParams"}
 _members = msgspec.json.Decoder(dict[str, Any])
+
+
+def answerable(revision: Revision, declared: ClientCapabilities) -> ClientCapabilities:
+    """What a client declares, without what its revision has no words for: who looks before asking must not be misled.
+
+    Clients that lower their revision often declare as before.
+    """
+    asked = revision.questions.values()
+    changes: dict[str, Any] = {name: UNSET for name in ("roots", "sampling", "elicitation") if name not in asked}
+    for name, _, flag in (need.partition(".") for need in revision.no_such_needs):
+        flags: Any = getattr(declared, name)
+        if name not in changes and flags is not UNSET and flag in flags:
+            rest = {each: value for each, value in flags.items() if each != flag}
+            changes[name] = rest or (UNSET if name == "elicitation" else rest)  # pages alone leave no forms
+    return msgspec.structs.replace(declared, **changes)
 
 
 def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:

@@ -38,7 +38,7 @@ from ..wire.types.notices import ListenFilter, ListenParams
 from ..wire.types.resources import ResourceParams
 from ..wire.uris import has_uri_characters
 from .answering import answer, direct, refuse
-from .asking import call_back, check_can_ask
+from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
 from .shaping import plain, shape_noun
@@ -157,7 +157,8 @@ class HandshakeServer:
         return self._initialize(id, params, revision)
 
     async def _initialize(self, id: Id, params: InitializeParams, revision: Revision) -> bytes:
-        peer = Peer(params.client_info, params.capabilities, principal=self._principal, log_level=_STANDING_LEVEL)
+        can = answerable(revision, params.capabilities)
+        peer = Peer(params.client_info, can, principal=self._principal, log_level=_STANDING_LEVEL)
         exchange = Served("server/discover", EmptyParams(), None, peer, NO_META, self._standing, revision, self._ask)
         opening = cast("asyncio.Future[None]", self._opening)
         try:

@@ -17,13 +17,15 @@ from ..wire.frames import ErrorAnswer, encode_error
 from .header_values import decode_value
 from .param_headers import PREFIX, TOKEN, ParamHeader, check_param_headers
 from .revision import Era
-from .table import REVISIONS
+from .table import OFFICIAL_METHODS, REVISIONS
 
 __all__ = ["Headers", "HttpRefusal", "STATUS", "status_of", "check_routing", "check_said", "check_params", "is_modern"]
 
 VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
 
 _FRAMING = ("content-length", "transfer-encoding")
+_PLAIN = {word: word.encode() for word in (*REVISIONS, *OFFICIAL_METHODS)}
+"""Versions and methods that read the same in a header; what an author calls a method may need a closer look."""
 
 STATUS = {
     -32700: 400,
@@ -117,7 +119,7 @@ def check_routing(headers: Headers, version: str, method: str, name: Any, named:
 
 def _says_the_same(values: dict[bytes, bytes], version: str, method: str, name: Any, named: bool) -> bool:
     """Byte for byte, in plain words: as nearly every request does. Others are looked at more closely."""
-    if values.get(VERSION) != version.encode() or values.get(METHOD) != method.encode():
+    if values.get(VERSION, b"") != _PLAIN.get(version) or values.get(METHOD, b"") != _PLAIN.get(method):
         return False
     if not named or not isinstance(name, str):
         return not named

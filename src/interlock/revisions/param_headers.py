@@ -5,21 +5,21 @@ A tool's schema is read once; both sides work with what was found.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
 
 from ..wire.errors import HeaderMismatch, LocalError
+from ..wire.patterns import pattern
 from .header_values import decode_value, encode_value, text_of
 
 __all__ = ["ParamHeader", "PREFIX", "TOKEN", "read_param_headers", "headers_of", "check_param_headers"]
 
 PREFIX = "Mcp-Param-"
 _ANNOTATION = "x-mcp-header"
-TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_DECIMAL = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_DECIMAL = pattern(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _LARGEST = 2**53 - 1
 _KINDS = ("string", "integer", "boolean")
 _DEEPEST = 32

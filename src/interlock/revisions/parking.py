@@ -121,7 +121,7 @@ class _Run:
         if key in self._given:
             return check_answer(question, self._given[key])
         waiting = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
-        self.questions.add(key, digest, question, alone=asyncio.current_task() is self.task)
+        self.questions.add(key, digest, question)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
@@ -174,6 +174,8 @@ class Park:
         run = await self._find(exchange)
         try:
             await run.until_quiet()
+            while not run.questions.open and not run.task.done():
+                await run.until_quiet()  # what it asked was withdrawn before anybody looked
         except asyncio.CancelledError:
             run.task.cancel()
             raise

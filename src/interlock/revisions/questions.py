@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from ..wire.errors import CannotAsk, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
 from .revision import Revision
+from .sampling_rules import what_is_wrong_with
 
 __all__ = ["check_answer", "check_words", "needs_of"]
 
@@ -59,6 +60,8 @@ def check_answer(question: Question, answer: Any) -> Result:
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         told = str(error).replace("`", "'")
         raise InvalidParams(f"The answer to {question.method} is malformed: {told}") from None
+    if question.method == "sampling/createMessage" and (wrong := what_is_wrong_with(members)):
+        raise InvalidParams(f"The answer to {question.method} is malformed: {wrong}")
     if question.check is not None:
         question.check(members)
     return members

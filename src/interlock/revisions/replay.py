@@ -65,8 +65,7 @@ class Replay:
         """Threads and tasks that outlive the run are told: nobody answers them any more."""
         self._closed = True
         self._questions.stop()
-        for waiting in self._waiting:
-            waiting.cancel()
+        self._let_go()
 
     def _ask_client(self) -> Result:
         asked = self._questions.open
@@ -81,10 +80,19 @@ class Replay:
 
     def _end(self) -> None:
         """The round is over: so is this run, by ordinary cancellation."""
-        if not self._over and not self._closed and self._task is not None:
-            self._over = True
-            self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
-            self._task.cancel()
+        if self._closed or self._task is None or all(waiting.done() for waiting in self._waiting):
+            return  # or all who asked are being cancelled by others, and no longer want to know
+        if self._over:
+            self._let_go()
+            return
+        self._over = True
+        self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
+        self._task.cancel()
+        self._questions.look_again()  # at a run that swallowed this: it must not wait for an answer of this round
+
+    def _let_go(self) -> None:
+        for waiting in self._waiting:
+            waiting.cancel()
 
     async def ask(self, exchange: Served, question: Question) -> Result:
         """The answer, if it is there already; else the end of this run. After that nothing is asked."""
@@ -104,9 +112,20 @@ class Replay:
         try:
             return await waiting  # only a cancellation wakes it
         except asyncio.CancelledError:
-            if not self._over:
+            if not self._over or self._takes_back():
                 self._questions.withdraw(key)
             raise
+
+    def _takes_back(self) -> bool:
+        """Did somebody else cancel the run in the very turn in which it was ended to ask? Then it is theirs: a timeout
+        is over, or what failed beside the question makes it needless."""
+        task = self._task
+        if task is None or self._closed or task.cancelling() <= self._cancelled_before + 1:
+            return False
+        self._over = False
+        task.uncancel()
+        self._questions.look_again()
+        return True
 
     def _answer_to(self, key: str, digest: str) -> Raw | None:
         """Without a state, which is an empty one, answers match by key alone."""

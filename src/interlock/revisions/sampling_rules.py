@@ -5,10 +5,11 @@ Both sides use it: a server before it asks, a client before it lets itself be as
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import Any, cast
 
-__all__ = ["what_is_wrong", "what_is_wrong_in"]
+__all__ = ["what_is_wrong", "what_is_wrong_in", "what_is_wrong_with"]
 
 _ROLES = ("user", "assistant")
 
@@ -37,17 +38,45 @@ def what_is_wrong(messages: Any) -> str | None:
         if not isinstance(message, dict):
             return "a message is no object"
         blocks = _blocks(cast("dict[str, Any]", message))
-        wrong = _wrong_answers(cast("dict[str, Any]", message), blocks, waiting)
+        wrong = _wrong_blocks(blocks) or _wrong_answers(cast("dict[str, Any]", message), blocks, waiting)
         if wrong is not None:
             return wrong
         waiting = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
     return "a tool_use has no tool_result" if waiting else None
 
 
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     blocks = cast("list[Any]", content if isinstance(content, list) else [content])
     return [cast("dict[str, Any]", block) for block in blocks if isinstance(block, dict)]
+
+
+def what_is_wrong_with(sampled: Mapping[str, Any]) -> str | None:
+    """Why this is no message that a model wrote, as far as its content tells, or None."""
+    return _wrong_blocks(_blocks(sampled))
+
+
+def _wrong_blocks(blocks: list[dict[str, Any]]) -> str | None:
+    """Both sides look at what is inside (client/sampling#security-considerations): it goes to a model, or to a tool."""
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text" and not isinstance(block.get("text"), str):
+            return "a block of text has no text"
+        if kind in ("image", "audio") and not isinstance(block.get("mimeType"), str):
+            return f"a block of {kind} does not say what kind of data it holds"
+        if kind in ("image", "audio") and not _is_base64(block.get("data")):
+            return f"the data of a block of {kind} is no base64"
+    return None
+
+
+def _is_base64(data: Any) -> bool:
+    if not isinstance(data, str):
+        return False
+    try:
+        a2b_base64(data, strict_mode=bool(data))  # an empty one is too short for it
+    except ValueError:  # also of characters beside ASCII
+        return False
+    return True
 
 
 def _wrong_answers(message: dict[str, Any], blocks: list[dict[str, Any]], waiting: set[Any]) -> str | None:

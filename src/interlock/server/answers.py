@@ -58,7 +58,9 @@ class Answers:
             self._about.hints_for(limited),
             self._shown_to(exchange.peer.principal) if limited else None,
         )
-        return page if self.lends_pages else dict(page)
+        if self.lends_pages:
+            return page
+        return {name: [*value] if isinstance(value, list) else value for name, value in page.items()}
 
     def _shown_to(self, principal: Principal) -> Callable[[Any], bool]:
         return lambda item: not self._offers.hides(item, principal)

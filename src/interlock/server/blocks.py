@@ -30,9 +30,9 @@ from ..wire.types.content import (
     ResourceContents,
     ResourceLink,
 )
+from ..wire.uris import is_uri
 from .icons import checked_icons
 from .mime import guess_type, is_mime_type, is_text_type
-from .uri_templates import is_uri
 
 __all__ = ["Audio", "BLOCK_TYPES", "File", "Image", "Media", "MOST_BYTES", "block_of"]
 

@@ -143,6 +143,7 @@ class Context:
         """Ask the user to open a page, for what must not pass through the client. Returns when they agreed to."""
         return self._elicit_url(message, url, key)
 
+    @deprecated("sampling is deprecated in the newest revision of MCP: call a model from the server instead")
     def sample(
         self,
         messages: str | Sequence[Mapping[str, Any]],
@@ -169,10 +170,12 @@ class Context:
         }
         return self._sample(ask_sample(messages, max_tokens, options, key))
 
+    @deprecated("roots are deprecated in the newest revision of MCP: take folders as tool arguments or configuration")
     def roots(self, *, key: str | None = None) -> Any:
         """The places the client's user works in: a list of `Root`."""
         return self._roots(key)
 
+    @deprecated("roots are deprecated in the newest revision of MCP: take folders as tool arguments or configuration")
     def within_roots(self, path: Any, *, key: str | None = None) -> Any:
         """Does this path lie within one of the places the client's user works in? Asks for them."""
         return self._within_roots(path, key)
@@ -274,7 +277,7 @@ class BlockingContext(Context):
         self._asked(self._elicit_url(message, url, key))
 
     def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> Sampled:
-        return self._asked(super().sample(messages, **options))
+        return self._asked(super().sample(messages, **options))  # pyright: ignore[reportDeprecated]
 
     def roots(self, *, key: str | None = None) -> list[Root]:
         return self._asked(self._roots(key))

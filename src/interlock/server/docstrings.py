@@ -11,6 +11,8 @@ import re
 
 import msgspec
 
+from ..wire.patterns import pattern
+
 __all__ = ["Docs", "read_docstring"]
 
 _PARAMETERS = frozenset(
@@ -18,10 +20,10 @@ _PARAMETERS = frozenset(
 )
 _DROPPED = frozenset({"returns", "return", "yields", "yield", "raises", "receives", "warns"})
 _KEPT = frozenset({"example", "examples", "note", "notes", "warning", "warnings", "see also", "references", "todo"})
-_GOOGLE_ITEM = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
-_NUMPY_ITEM = re.compile(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
-_SPHINX = re.compile(r"^:(\w+)(?:\s+([^:]*))?:\s*(.*)$")
-_BULLET = re.compile(r"^(\s+|[-*+•>|]|\d+[.)])")
+_GOOGLE_ITEM = pattern(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_NUMPY_ITEM = pattern(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_SPHINX = pattern(r"^:(\w+)(?:\s+([^:]*))?:\s*(.*)$")
+_BULLET = pattern(r"^(\s+|[-*+•>|]|\d+[.)])")
 
 
 class Docs(msgspec.Struct, frozen=True):

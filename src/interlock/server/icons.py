@@ -14,14 +14,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..wire.errors import LocalError
+from ..wire.patterns import pattern
 from ..wire.types.common import Icon
 
 __all__ = ["checked_icons"]
 
-_SIZE = re.compile(r"any|[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
-_HTTPS = re.compile(r"https://[^\s/?#\"<>\\^`{|}]+[^\s\"<>\\^`{|}]*", re.I)
-_DATA = re.compile(r"data:image/[A-Za-z0-9.+-]+(?:;[A-Za-z0-9=.+-]+)*,[A-Za-z0-9+/=%._~!$&'()*,;:@?-]+", re.I)
-_PICTURE = re.compile(r"image/[A-Za-z0-9.+-]+")
+_SIZE = pattern(r"any|[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
+_HTTPS = pattern(r"https://[^\s/?#\"<>\\^`{|}]+[^\s\"<>\\^`{|}]*", re.I)
+_DATA = pattern(r"data:image/[A-Za-z0-9.+-]+(?:;[A-Za-z0-9=.+-]+)*,[A-Za-z0-9+/=%._~!$&'()*,;:@?-]+", re.I)
+_PICTURE = pattern(r"image/[A-Za-z0-9.+-]+")
 
 
 def checked_icons(icons: Sequence[Icon] | None, whose: str) -> list[Icon] | UnsetType:

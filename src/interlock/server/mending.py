@@ -7,24 +7,21 @@ to every call, unless it looks like a misspelt parameter: a safeguard such as `d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
 
 from ..wire.display import display
+from .arguments import Unmendable
 from .coercion import coerced, resolved
 from .json_schema import Check, Mismatch, Problem
 from .models import decode_custom
 from .schema import Signature
 from .shapes import NO_EXAMPLE, example_of, shown, words_of
 
-__all__ = ["Arguments", "Unmendable", "fitting", "mend_given"]
-
-Arguments = Callable[[Raw], dict[str, Any]]
-"""From the arguments as they came to the keyword arguments of the function. Raises `Unmendable`, or
-`msgspec.ValidationError` for what is no object."""
+__all__ = ["Mender", "mend_given"]
 
 LONGEST_NAME = 64
 MOST_UNKNOWN = 20
@@ -33,31 +30,7 @@ _PARTS = msgspec.json.Decoder(dict[str, Raw])
 _NOWHERE: Any = object()
 
 
-class Unmendable(ValueError):
-    """What is wrong, a line for each argument."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
-
-
-def fitting(signature: Signature) -> Arguments:
-    """For a tool with type hints: one decode. What mends is made when it is first needed."""
-    decode, asdict = signature.decoder.decode, msgspec.structs.asdict
-    made: list[_Mender] = []
-
-    def arguments(raw: Raw) -> dict[str, Any]:
-        try:
-            return asdict(decode(raw))
-        except msgspec.ValidationError:
-            if not made:
-                made.append(_Mender(signature))
-            return made[0].mend(raw)
-
-    return arguments
-
-
-class _Mender:
+class Mender:
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
         self._definitions: dict[str, Any] = signature.schema.get("$defs", {})

@@ -22,7 +22,7 @@ from .calling import caller_of
 from .context import Context
 from .failures import failure_text
 from .icons import checked_icons
-from .schema import read_signature
+from .schema import docs_of, read_signature
 from .streams import is_stream
 from .threads import Threads
 
@@ -53,7 +53,7 @@ class RegisteredPrompt:
         self.noun = Prompt(
             name=named,
             title=title or UNSET,
-            description=description or (function.__doc__ or "").strip() or UNSET,
+            description=description or docs_of(function).text or UNSET,
             arguments=[
                 PromptArgument(name=each, required=each in required, **_words(signature.schema, each))
                 for each in signature.names

@@ -59,24 +59,29 @@ class Buckets:
     def __init__(self, rate: Rate, most: int) -> None:
         if not (isfinite(rate.per_second) and rate.per_second > 0 and rate.burst >= 1 and most >= 1):
             raise LocalError(f"{rate!r} for {most} callers: give numbers above nothing, and a burst of at least 1")
-        self._rate, self._most = rate, most
-        self._found: dict[Hashable, tuple[float, float]] = {}  # tokens and when they were counted, oldest use first
+        self._per_second, self._burst, self._most = float(rate.per_second), float(rate.burst), most
+        self._found: dict[Hashable, list[float]] = {}  # tokens and when they were counted; see `take` for the order
 
     def __len__(self) -> int:
         return len(self._found)
 
     def take(self, caller: Hashable, now: float) -> float:
         """0.0 when it may go on; else the seconds until it may. What is refused costs the caller nothing."""
-        found = self._found.pop(caller, None)
-        tokens = float(self._rate.burst)
-        if found is not None:
-            before, at = found
-            tokens = min(tokens, before + max(0.0, now - at) * self._rate.per_second)
-        elif len(self._found) >= self._most:
-            del self._found[next(iter(self._found))]
-        admitted = tokens >= 1
-        self._found[caller] = (tokens - 1 if admitted else tokens, now)
-        return 0.0 if admitted else (1 - tokens) / self._rate.per_second
+        found = self._found.get(caller)
+        if found is None:
+            if len(self._found) >= self._most:
+                del self._found[next(iter(self._found))]
+            self._found[caller] = [self._burst - 1, now]
+            return 0.0
+        if 2 * len(self._found) > self._most:  # once room gets short, who asked last is the last to be forgotten
+            self._found[caller] = self._found.pop(caller)
+        tokens = min(self._burst, found[0] + max(0.0, now - found[1]) * self._per_second)
+        found[1] = now
+        if tokens >= 1:
+            found[0] = tokens - 1
+            return 0.0
+        found[0] = tokens
+        return (1 - tokens) / self._per_second
 
 
 def rate_limited(
@@ -104,7 +109,7 @@ def rate_limited(
 def caller_key(exchange: Exchange) -> Hashable:
     """Whose bucket it is: the principal's, or, where nobody has a name, the address's or the connection's."""
     principal = exchange.peer.principal
-    if principal != ANONYMOUS:
+    if principal is not ANONYMOUS and principal != ANONYMOUS:
         return principal
     outlet = getattr(exchange, "outlet", None)
     address: str | None = getattr(outlet, "address", None)

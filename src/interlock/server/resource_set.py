@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..wire.display import display
 from ..wire.errors import InternalError, MethodNotFound, ResourceNotFound
@@ -12,8 +12,10 @@ from ..wire.types.content import ResourceContents
 from .failures import failure_text
 from .pages import Catalogue
 from .resources import RegisteredResource, ResourceFacts
-from .templates import RegisteredTemplate
 from .threads import Threads
+
+if TYPE_CHECKING:
+    from .templates import RegisteredTemplate
 
 __all__ = ["ResourceSet"]
 
@@ -35,8 +37,11 @@ class ResourceSet:
     def make(
         self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]
     ) -> RegisteredResource | RegisteredTemplate:
-        kind = RegisteredTemplate if "{" in uri else RegisteredResource
-        return kind(uri, function, threads=self._threads, **facts)
+        if "{" not in uri:
+            return RegisteredResource(uri, function, threads=self._threads, **facts)
+        from .templates import RegisteredTemplate  # a server without variables in its URIs starts without it
+
+        return RegisteredTemplate(uri, function, threads=self._threads, **facts)
 
     def catalogue_of(self, uri: str) -> Catalogue[Any]:
         return self.templates if "{" in uri else self.fixed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypedDict, Unpack, cast
@@ -24,7 +23,7 @@ from .context import Context
 from .data import encode_data
 from .icons import checked_icons
 from .mime import is_mime_type
-from .schema import Signature, read_signature
+from .schema import Signature, docs_of, read_signature
 from .threads import Threads
 
 __all__ = ["Readable", "RegisteredResource", "ResourceFacts", "contents_of"]
@@ -60,7 +59,7 @@ class Readable:
         self._described: dict[str, Any] = {
             "name": facts.get("name") or cast(str, getattr(function, "__name__", uri)),
             "title": facts.get("title") or UNSET,
-            "description": facts.get("description") or inspect.cleandoc(function.__doc__ or "") or UNSET,
+            "description": facts.get("description") or docs_of(function).text or UNSET,
             "mime_type": self._mime_type,
             "icons": checked_icons(facts.get("icons"), uri),
             "annotations": _annotations(uri, facts.get("annotations")),

@@ -13,14 +13,14 @@ from ..wire.errors import InvalidParams, LocalError
 from ..wire.exchange import BadArguments, Exchange, Result
 from ..wire.types.common import Icon
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
+from .arguments import Arguments, Unmendable
 from .bounds import Concurrency
 from .calling import ThreadPolicy, caller_of
 from .context import Context
 from .failures import failure_text
-from .given_schema import read_given
+from .fitting import fitting
 from .guards import Guards
 from .icons import checked_icons
-from .mending import Arguments, Unmendable, fitting
 from .outputs import OutputSchema, read_output
 from .results import failed, finisher
 from .schema import Signature, docs_of, plain_name, read_signature
@@ -105,6 +105,8 @@ class RegisteredTool:
 def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | None) -> tuple[Signature, Arguments]:
     """What the function takes: by its type hints, or by the schema its author wrote."""
     if input_schema is not None:
+        from .given_schema import read_given  # most authors write no schema, and their servers start without it
+
         return read_given(function, Context, input_schema)
     signature = read_signature(function, Context, closed=True)
     return signature, fitting(signature)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -10,11 +9,12 @@ import msgspec
 
 from ..wire.display import display
 from ..wire.errors import LocalError
+from ..wire.patterns import pattern
 
 __all__ = ["Endpoint", "endpoint_of", "is_url"]
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address; the second one came in brackets
+_TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST = pattern(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address; the second one came in brackets
 _PORTS = {"http": 80, "https": 443}
 _OURS = ("content-", "mcp-", "proxy-")
 _OF_HTTP = {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"}

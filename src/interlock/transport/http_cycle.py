@@ -23,11 +23,11 @@ class Cycle(RequestResponseCycle):
 
     async def send(self, message: Any) -> None:
         held = self.held
+        if message["type"] == "http.response.start" and not self.response_started:
+            self.held = message  # the last one counts: uvicorn's own 500, when the application failed behind its head
+            return
         if held is None:
-            if message["type"] == "http.response.start" and not self.response_started:
-                self.held = message
-            else:
-                await super().send(message)
+            await super().send(message)
             return
         self.held = None
         if self.flow.write_paused and not self.disconnected:

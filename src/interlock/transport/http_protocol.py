@@ -231,8 +231,8 @@ class Bounded(HttpToolsProtocol):
 
     def check_idle(self) -> None:
         self.idle = None
-        if self.transport.is_closing() or not self.cycle.response_complete:
-            return  # it looks again behind the answer that is under way
+        if self.transport.is_closing() or self.late is not None or not self.cycle.response_complete:
+            return  # it looks again behind the answer that is under way; what still comes has a bound of its own
         left = self.quiet_since + self.timeout_keep_alive - self.loop.time()
         if left > 0:
             self.idle = self.loop.call_later(left, self.check_idle)

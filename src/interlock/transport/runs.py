@@ -215,10 +215,13 @@ class _Shift(Coroutine[Any, Any, None]):
         return True
 
     def _is_fresh(self) -> bool:
-        """No cancellation is on its way, also none that was taken back too late; and the context is as it was."""
+        """No cancellation is on its way, also none that was taken back too late; nobody waits for the end of the task;
+        and the context is as it was."""
         parked, own, common = self._parked, self._context, self._runs.context
         if parked.done() if parked is not None else getattr(self.task, "_must_cancel", False):
             return False
+        if getattr(self.task, "_callbacks", None):
+            return False  # somebody waits for this very request to end
         # The same objects: equality would miss a fresh list, and may be anybody's code.
         return len(own) == len(common) and (
             not len(own) or all(common.get(variable, own) is value for variable, value in own.items())

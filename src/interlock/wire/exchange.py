@@ -45,13 +45,22 @@ Result = dict[str, Any]
 
 
 class Lasting(dict[str, Any]):
-    """A result that stays true until it is replaced (a list page): edges keep its encoded forms with it."""
+    """A result that stays true until it is replaced (a list page): edges keep its encoded forms with it.
+
+    Everybody who asks gets the same one, so nobody changes it: who stands around a server changes a copy.
+    """
 
     __slots__ = ("forms",)
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         super().__init__(members)
         self.forms: dict[Any, Raw] = {}
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("this result is shared by all who ask for it: change a copy, {**result}")
+
+    __setitem__ = __delitem__ = pop = popitem = clear = __ior__ = _refuse
+    update = setdefault = _refuse  # pyright: ignore[reportAssignmentType] - they are overloads
 
 
 class Among(dict[str, Any]):

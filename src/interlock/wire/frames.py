@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from .errors import BadFrame, InvalidRequest, ParseError, Refused, refusal
 from .limits import DEFAULT_LIMITS, Limits
+from .patterns import pattern
 
 __all__ = [
     "Frame",
@@ -65,10 +66,10 @@ _read = msgspec.json.Decoder(Frame).decode
 _errors = msgspec.json.Decoder(ErrorObject)
 _arrays = msgspec.json.Decoder(list[Raw])
 _encode = msgspec.json.Encoder().encode
-_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRINGS = pattern(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STEPS = bytes.maketrans(b"{}[]", bytes((0, 2, 0, 2)))  # 1 - 0 opens, 1 - 2 closes
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_LEADING_ID = re.compile(
+_LEADING_ID = pattern(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
 )
 _SMALL = 2**53

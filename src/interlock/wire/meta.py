@@ -5,7 +5,6 @@ Key grammar: basic/index#meta (2025-06-18 and later): `prefix/name`, the prefix 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from .errors import LocalError
+from .patterns import pattern
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
 
@@ -49,8 +49,8 @@ OUTPUT_MISMATCH = _OURS + "outputMismatch"
 """In the result of a tool: why its data does not fit its output schema."""
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
-_TRACEPARENT = re.compile(
+_KEY = pattern(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?")
+_TRACEPARENT = pattern(
     r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<rest>-.*)?"
 )
 _RESERVED = frozenset({"modelcontextprotocol", "mcp"})

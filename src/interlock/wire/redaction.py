@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
+from .patterns import pattern
+
 __all__ = ["REDACTED", "redact_secrets"]
 
 REDACTED = "[redacted]"
@@ -31,23 +33,23 @@ _BEARER = r"\b(bearer\s{1,4}+)(?:[\w.~+/=-]{16,}+|(?=[A-Za-z.~+/=_-]{0,15}\d)[\w
 _PREFIXED = rf"(?<![\w-])(?:{_PREFIXES})[\w.-]{{12,}}+"
 _SIGNED = r"(?<![\w-])eyJ[\w-]{6,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"  # a JSON web token
 _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str], str]] = [
-    (("private key",), re.compile(_KEY_BLOCK), REDACTED),
+    (("private key",), pattern(_KEY_BLOCK), REDACTED),
     (
         ("cookie",),
-        re.compile(r"((?:set-)?cookie\s{0,4}:\s{0,4})[^\r\n]{1,4096}+", re.IGNORECASE),
+        pattern(r"((?:set-)?cookie\s{0,4}:\s{0,4})[^\r\n]{1,4096}+", re.IGNORECASE),
         rf"\1{REDACTED}",
     ),
     (
         ("pass", "pwd", "secret", "token", "credential", "authorization", "key", "session"),
-        re.compile(rf"""((?:{_WORDS})["']?\s{{0,4}}[:=]\s{{0,4}}){_VALUE}""", re.IGNORECASE),
+        pattern(rf"""((?:{_WORDS})["']?\s{{0,4}}[:=]\s{{0,4}}){_VALUE}""", re.IGNORECASE),
         rf"\1{REDACTED}",
     ),
     # a word of prose may follow as well ("bearer authentication"), so: something long, or with a digit in it
-    (("bearer",), re.compile(_BEARER, re.IGNORECASE | re.ASCII), rf"\1{REDACTED}"),
-    (("://",), re.compile(r"(://[^\s/@:?#]{0,256}:)[^\s/@]{1,256}@"), rf"\1{REDACTED}@"),
-    (("=",), re.compile(r"([?&](?:key|sig|signature|code)=)[^\s&#]{1,4096}+", re.IGNORECASE), rf"\1{REDACTED}"),
-    (("_", "-", "akia", "asia", "aiza", "ya29.", "sg."), re.compile(_PREFIXED, re.ASCII), REDACTED),
-    (("eyj",), re.compile(_SIGNED, re.ASCII), REDACTED),
+    (("bearer",), pattern(_BEARER, re.IGNORECASE | re.ASCII), rf"\1{REDACTED}"),
+    (("://",), pattern(r"(://[^\s/@:?#]{0,256}:)[^\s/@]{1,256}@"), rf"\1{REDACTED}@"),
+    (("=",), pattern(r"([?&](?:key|sig|signature|code)=)[^\s&#]{1,4096}+", re.IGNORECASE), rf"\1{REDACTED}"),
+    (("_", "-", "akia", "asia", "aiza", "ya29.", "sg."), pattern(_PREFIXED, re.ASCII), REDACTED),
+    (("eyj",), pattern(_SIGNED, re.ASCII), REDACTED),
 ]
 """Words one of which a text must hold, in small letters, for the pattern to be tried; and what stays of a match."""
 _SECRET_NAMES = (
@@ -70,9 +72,9 @@ def redact_secrets(value: Any) -> Any:
 
 def _text(text: str) -> str:
     small = text.lower()
-    for words, pattern, instead in _PATTERNS:
+    for words, secret, instead in _PATTERNS:
         if any(word in small for word in words):
-            text = pattern.sub(instead, text)
+            text = secret.sub(instead, text)
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from .patterns import pattern
 
 __all__ = ["has_uri_characters", "is_uri"]
 
@@ -20,12 +20,12 @@ _HOST = rf"(?:{_ADDRESS}|{_some(_SUB_DELIMS + _UNRESERVED)})(?::[0-9]*+)?"
 _USER = f"{_some(_SUB_DELIMS + ':' + _UNRESERVED)}@"
 _PATH = _some("/:@" + _SUB_DELIMS + _UNRESERVED)
 _MORE = _some("/?:@" + _SUB_DELIMS + _UNRESERVED)
-_URI = re.compile(
+_URI = pattern(
     rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:{_USER})?{_HOST}(?=[/?#]|\Z)|(?!//)){_PATH}(?:\?{_MORE})?(?:\#{_MORE})?"
 )
 
 
-_CHARACTERS = re.compile(rf"[A-Za-z][A-Za-z0-9+.-]*+:(?:[!#$&-;=?@\[\]_a-zA-Z~]|{_TRIPLE})*+")
+_CHARACTERS = pattern(rf"[A-Za-z][A-Za-z0-9+.-]*+:(?:[!#$&-;=?@\[\]_a-zA-Z~]|{_TRIPLE})*+")
 
 
 def is_uri(text: str) -> bool:

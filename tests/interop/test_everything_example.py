@@ -1,0 +1,349 @@
+"""The official Python SDK's clients, 1.x and 2.x, use every feature of examples/everything.py that they have.
+
+Each runs as a process once for each revision it speaks; the tests read different parts of what it saw.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from interop.environments import PEERS
+from interop.spoken import SPOKEN, STATEFUL
+from interop.told import our_server, served, story
+from support.examples import EXAMPLES
+from support.wire_peer import ALL, HANDSHAKE, MODERN
+
+SERVER = our_server(str(EXAMPLES / "everything.py"))
+OLDEST = ALL[0]
+BEFORE_STRUCTURED = ALL[:2]  # and before titles, resource links, forms and the context of a completion
+BEFORE_PAGES = ALL[:3]  # and before icons and choices of several
+OVER_HTTP = "http"
+STATELESS = [("mcp2", MODERN[-1]), ("mcp2", OVER_HTTP)]
+
+everywhere = pytest.mark.parametrize(("peer", "mode"), [*SPOKEN, ("mcp2", OVER_HTTP)])
+handshake = pytest.mark.parametrize(("peer", "mode"), STATEFUL)
+stateless = pytest.mark.parametrize(("peer", "mode"), STATELESS)
+
+
+@pytest.fixture(scope="session")
+def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the client of a peer saw in a mode, and the revision that it spoke."""
+
+    @cache
+    def run(peer: str, mode: str) -> tuple[dict[str, Any], str]:
+        client = [peer_python(peer), str(PEERS / f"{peer}_everything_client.py")]
+        if mode != OVER_HTTP:
+            return story([*client, mode, *SERVER]), mode
+        said = tmp_path_factory.mktemp("everything") / "said"
+        with served([*SERVER, "--http", "--port", "0"], said) as address:
+            return story([*client, "auto", address]), MODERN[-1]
+
+    return run
+
+
+def text_of(step: dict[str, Any]) -> str:
+    assert "error" not in step and not step.get("isError"), step
+    [block] = step["content"]
+    return block["text"]
+
+
+def failure_of(step: dict[str, Any]) -> str:
+    assert step["isError"] is True, step
+    [block] = step["content"]
+    return block["text"]
+
+
+def code_of(step: dict[str, Any]) -> int:
+    return step["error"]["code"]
+
+
+def values_of(step: dict[str, Any]) -> list[str]:
+    return step["completion"]["values"]
+
+
+def messages_of(step: dict[str, Any]) -> list[Any]:
+    return [message["content"] for message in step["messages"]]
+
+
+# --- lists ------------------------------------------------------------------------------------------
+
+
+@everywhere
+def test_lists_and_pages(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    tools = {tool["name"]: tool for tool in saw["tools"]["tools"]}
+    assert len(tools) == 50 and "hidden" not in tools
+    assert tools["weather"].get("title") == (None if revision in BEFORE_STRUCTURED else "Weather")
+    assert ("icons" in tools["weather"]) == (revision not in BEFORE_PAGES)
+    assert ("outputSchema" in tools["weather"]) == (revision not in BEFORE_STRUCTURED)
+    assert ("annotations" in tools["weather"]) == (revision != OLDEST)
+    assert tools["arguments"]["inputSchema"]["properties"]["height"]["maximum"] == 3
+    assert {prompt["name"] for prompt in saw["prompts"]["prompts"]} >= {"test_simple_prompt", "recommend", "show"}
+    templates = {template["uriTemplate"] for template in saw["templates"]["resourceTemplates"]}
+    assert templates >= {"test://template/{id}/data", "more://search{?words,most}", "more://labels{/labels*}"}
+    assert [len(page) for page in saw["pages"]] == [100, 25]
+    uris = [uri for page in saw["pages"] for uri in page]
+    assert len(set(uris)) == 125 and uris[0] == "test://static-text"
+    assert saw["facts"]["annotations"]["priority"] == 1.0 and saw["facts"]["size"] == 13
+
+
+@handshake
+def test_the_server_introduces_itself_in_the_words_of_the_revision(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    server = saw["server"]
+    assert saw["revision"] == mode and (server["name"], server["version"]) == ("everything", "1.0")
+    assert server.get("title") == (None if revision in BEFORE_STRUCTURED else "One of everything")
+    assert ("icons" in server) == ("websiteUrl" in server) == ("description" in server) == (revision == HANDSHAKE[-1])
+    assert saw["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
+    assert ("completions" in saw["capabilities"]) == (revision != OLDEST)
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+
+@everywhere
+def test_blocks_of_every_type(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    assert text_of(saw["test_simple_text"]) == "This is a simple text response for testing."
+    [image] = saw["test_image_content"]["content"]
+    assert image["mimeType"] == "image/png" and base64.b64decode(image["data"]).startswith(b"\x89PNG")
+    [audio] = saw["test_audio_content"]["content"]
+    assert audio["type"] == ("text" if revision == OLDEST else "audio")
+    if revision != OLDEST:
+        assert audio["mimeType"] == "audio/wav" and base64.b64decode(audio["data"]).startswith(b"RIFF")
+    [held] = saw["test_embedded_resource"]["content"]
+    assert held["resource"]["uri"] == "test://embedded-resource" and held["resource"]["text"]
+    assert [block["type"] for block in saw["test_multiple_content_types"]["content"]] == ["text", "image", "resource"]
+    text, people, image, audio, file, link = saw["blocks"]["content"]
+    assert text["text"] == "a text" and people["annotations"] == {"audience": ["user"], "priority": 0.8}
+    assert file["resource"]["text"] == "a,b\n1,2\n" and file["resource"]["mimeType"] == "text/csv"
+    if revision in BEFORE_STRUCTURED:
+        assert link == {"type": "text", "text": "The first: more://numbered/1"}
+    else:
+        assert link["uri"] == "more://numbered/1" and ("icons" in link) == (revision not in BEFORE_PAGES)
+
+
+@everywhere
+def test_structured_output(seen, peer, mode):
+    """The SDKs check it against the schema that was listed, so what came through here fits."""
+    saw, revision = seen(peer, mode)
+    data = {"city": "Graz", "degrees": 21.5, "sky": "clear"}
+    assert json.loads(text_of(saw["weather"])) == data and json.loads(text_of(saw["squares"])) == [1, 4, 9]
+    assert text_of(saw["by_hand"]) == "It is fine in Graz"
+    assert saw["by_hand"]["_meta"]["com.example/source"] == "made up"
+    assert json.loads(text_of(saw["arguments"])) == {
+        "name": "Ada",
+        "street": "A",
+        "city": "Vienna",
+        "year": 1815,
+        "colours": ["red", "blue"],
+    }
+    if revision in BEFORE_STRUCTURED:
+        assert not any("structuredContent" in saw[name] for name in ("weather", "squares", "by_hand"))
+        return
+    assert saw["weather"]["structuredContent"] == data
+    assert saw["squares"]["structuredContent"] == ([1, 4, 9] if revision in MODERN else {"result": [1, 4, 9]})
+    assert saw["by_hand"]["structuredContent"] == data | {"degrees": 20.0}
+
+
+@everywhere
+def test_tools_of_every_kind_answer(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    told = {
+        "test_x_mcp_header": "region: Grüße",
+        "json_schema_2020_12_tool": "name: Ada",
+        "test_reconnection": "Still here.",
+        "markup": "&lt;script>alert(1)</script>",
+        "in_its_own_thread": "ABC",
+        "on_the_loop": "3",
+        "read_through": "number 7",
+        "within": "true",
+    }
+    assert {name: text_of(saw[name]) for name in told} == told
+    assert failure_of(saw["test_error_handling"]) == "This tool intentionally returns an error for testing"
+    assert failure_of(saw["slow"]) == "The tool slow was stopped: it took longer than 0.2 s"
+    assert "reference" in failure_of(saw["fails"]) and "inside" not in failure_of(saw["fails"])
+    assert code_of(saw["hidden"]) == -32602
+    known = json.loads(text_of(saw["describe"]))
+    assert known["client"] == "peer-client" and {"sampling", "roots"} <= set(known["can"])
+    assert ("elicitation" in known["can"]) == (revision not in BEFORE_STRUCTURED)
+    assert bool(known["headers"]) == (mode == OVER_HTTP)
+
+
+# --- what is said on the way ------------------------------------------------------------------------
+
+
+@everywhere
+def test_progress(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+
+    def steps(*wanted: tuple[float, float | None, str]) -> list[list[Any]]:
+        return [[done, of, None if revision == OLDEST else said] for done, of, said in wanted]
+
+    done = steps((0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100"))
+    assert saw["progress of test_tool_with_progress"] == done
+    counted = steps((1, None, "3"), (2, None, "2"), (3, None, "1"), (4, None, "lift-off"))
+    assert saw["progress of countdown"] == counted and text_of(saw["countdown"]) == "lift-off"
+    assert saw["progress of in_the_pool"] == steps((1, None, "step 1"), (2, None, "step 2"))
+    assert text_of(saw["in_the_pool"]) == "step 2"
+
+
+@everywhere
+def test_log_messages(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    assert ("error" in saw["set level"]) == (revision in MODERN)  # there every request says it, and these did
+    words = ["Tool execution started", "Tool processing data", "Tool execution completed"]
+    assert [(each["level"], each["data"]) for each in saw["logs"][:3]] == [("info", said) for said in words]
+    [secret] = saw["logs"][3:]
+    assert secret == {"level": "warning", "logger": "accounts", "data": {"user": "ada", "password": "[redacted]"}}
+
+
+# --- questions --------------------------------------------------------------------------------------
+
+
+@everywhere
+def test_sampling_and_roots(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    assert text_of(saw["test_sampling"]) == "LLM response: Paris"
+    [asked] = saw["asked by test_sampling"]
+    assert asked["messages"] == [{"role": "user", "content": {"type": "text", "text": "The capital of France?"}}]
+    assert asked["maxTokens"] == 100
+    assert text_of(saw["test_input_required_result_list_roots"]) == "Roots: file:///workspace"
+    assert saw["asked by test_input_required_result_list_roots"] == [{"roots": True}]
+
+
+@everywhere
+def test_elicitation(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    told = {
+        "test_elicitation": "User response: test, test",
+        "test_input_required_result_multiple_inputs": "Paris test, 1 roots",
+        "test_input_required_result_multi_round": "test likes test.",
+        "order": "order 1: 3 teas, wrapped",
+        "order_parked": "3 teas",
+        "order_once": "3 teas",
+    }
+    if revision in BEFORE_STRUCTURED:
+        for name in (*told, "sign_in"):
+            assert code_of(saw[name]) == -32601 and "no elicitation/create" in saw[name]["error"]["message"]
+            assert not any("message" in asked for asked in saw[f"asked by {name}"])
+        return
+    assert {name: text_of(saw[name]) for name in told} == told
+    assert [asked["message"] for asked in saw["asked by order"]] == ["How many teas?", "As a present?"]  # each once
+    assert len(saw["asked by test_input_required_result_multiple_inputs"]) == 3
+    [asked] = saw["asked by test_elicitation_sep1034_defaults"]
+    fields = asked["requestedSchema"]["properties"]
+    assert {name: field["default"] for name, field in fields.items()} == {
+        "name": "John Doe",
+        "age": 30,
+        "score": 95.5,
+        "status": "active",
+        "verified": True,
+    }
+    assert "John Doe" in text_of(saw["test_elicitation_sep1034_defaults"])
+
+
+@pytest.mark.parametrize(("peer", "mode"), [each for each in [*SPOKEN, *STATELESS] if each[1] not in BEFORE_STRUCTURED])
+def test_choices_of_several_and_pages_where_there_are_such(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    if revision in BEFORE_PAGES:
+        for name in ("test_elicitation_sep1330_enums", "sign_in"):
+            assert code_of(saw[name]) == -32601 and saw[f"asked by {name}"] == []
+        return
+    chosen = text_of(saw["test_elicitation_sep1330_enums"])
+    for name, value in (("untitledMulti", ["option1"]), ("titledMulti", ["value1"]), ("titledSingle", "value1")):
+        assert f"{name!r}: {value!r}" in chosen
+    [asked] = saw["asked by test_elicitation_sep1330_enums"]
+    assert asked["requestedSchema"]["properties"]["legacyEnum"]["enumNames"] == ["Option One", "Option Two"]
+    assert text_of(saw["sign_in"]) == "The user agreed to open the page."
+    [page] = saw["asked by sign_in"]
+    assert (page["mode"], page["url"]) == ("url", "https://example.com/sign-in")
+
+
+# --- resources, prompts, suggestions ----------------------------------------------------------------
+
+
+@everywhere
+def test_resources_and_templates(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+
+    def held(uri: str) -> dict[str, Any]:
+        [contents] = saw[uri]["contents"]
+        assert contents["uri"] == uri
+        return contents
+
+    assert held("test://static-text")["text"] == "This is the content of the static text resource."
+    assert base64.b64decode(held("test://static-binary")["blob"]).startswith(b"\x89PNG")
+    assert json.loads(held("test://template/123/data")["text"])["id"] == "123"
+    for uri, value in (
+        ("more://facts", {"true": True}),
+        ("more://search?words=m", ["Emma", "Moby Dick"]),
+        ("more://labels/a/b", ["a", "b"]),
+        ("more://weather/city-007", {"city": "city-007", "degrees": 20.0, "sky": "clear"}),
+    ):
+        assert json.loads(held(uri)["text"]) == value
+    assert held("more://shelf/a/b")["text"] == "a/b"
+    assert held("examples:///tour.py")["text"] == (EXAMPLES / "tour.py").read_text()
+    missing = saw["more://weather/atlantis"]
+    assert code_of(missing) == (-32602 if revision in MODERN else -32002)
+    assert missing["error"]["data"] == {"uri": "more://weather/atlantis"}
+
+
+@everywhere
+def test_prompts(seen, peer, mode):
+    saw, revision = seen(peer, mode)
+    assert messages_of(saw["test_simple_prompt"])[0]["text"] == "This is a simple prompt for testing."
+    [said] = messages_of(saw["test_prompt_with_arguments"])
+    assert said["text"] == "Prompt with arguments: arg1='one', arg2='two'"
+    assert messages_of(saw["test_prompt_with_embedded_resource"])[0]["resource"]["uri"] == "test://x"
+    assert messages_of(saw["test_prompt_with_image"])[0]["mimeType"] == "image/png"
+    assert [(each["role"], each["content"]["text"]) for each in saw["recommend"]["messages"]] == [
+        ("user", "Recommend a novel by anybody of 2001."),
+        ("assistant", "With pleasure."),
+    ]
+    kinds = [block["type"] for block in messages_of(saw["show"])]
+    assert kinds == ["image", "text" if revision == OLDEST else "audio", "resource", "text"]
+    if revision in BEFORE_STRUCTURED:
+        assert code_of(saw["test_input_required_result_prompt"]) == -32601
+    else:
+        [greeting] = messages_of(saw["test_input_required_result_prompt"])
+        assert greeting["text"] == "Write a greeting. It is about test."
+
+
+@everywhere
+def test_completions(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    assert values_of(saw["complete arg1"]) == ["park"] and values_of(saw["complete id"]) == ["12", "123"]
+    assert values_of(saw["complete genre"]) == ["drama"]
+    assert values_of(saw["complete author"]) == ["Nestroy"]  # these SDKs send the context in every revision
+    year, city = saw["complete year"]["completion"], saw["complete city"]["completion"]
+    assert (len(year["values"]), year["total"], year["hasMore"]) == (5, 500, True)
+    assert (len(city["values"]), city["total"], city["hasMore"]) == (100, 133, True)  # with a 0 somewhere
+
+
+# --- changes ----------------------------------------------------------------------------------------
+
+
+@handshake
+def test_changes_are_told_to_the_session(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    assert "error" not in saw["subscribe"] and "error" not in saw["unsubscribe"]
+    changes = [each for each in saw["notices"] if each != "notifications/message"]
+    assert changes == [  # one update for two touches: the second came after `unsubscribe`
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/updated",
+    ]
+
+
+@stateless
+def test_changes_are_told_on_the_listen_stream(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    for name in ("test_trigger_tool_change", "test_trigger_prompt_change", "touch"):
+        assert saw[f"listened to {name}"] is True

@@ -1,0 +1,59 @@
+"""server/fitting.py: arguments that fit are decoded once; nothing else is loaded for them."""
+
+import subprocess
+import sys
+
+import pytest
+from msgspec import Raw, ValidationError
+
+from interlock.server.arguments import Unmendable
+from interlock.server.context import Context
+from interlock.server.fitting import fitting
+from interlock.server.schema import read_signature
+
+
+def arguments_of(function):
+    return fitting(read_signature(function, Context))
+
+
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+def test_what_fits_becomes_keyword_arguments():
+    assert arguments_of(add)(Raw(b'{"a": 2}')) == {"a": 2, "b": 1}
+
+
+def test_what_does_not_fit_is_mended_or_told():
+    arguments = arguments_of(add)
+    assert arguments(Raw(b'{"a": "2"}')) == {"a": 2, "b": 1}
+    for _ in range(2):  # what mends is made once
+        with pytest.raises(Unmendable) as caught:
+            arguments(Raw(b'{"a": "two", "b": {}}'))
+        assert [line.partition(":")[0] for line in caught.value.lines] == ["a", "b"]
+
+
+def test_what_is_no_object_is_refused():
+    with pytest.raises(ValidationError):
+        arguments_of(add)(Raw(b"[1]"))
+
+
+def test_what_mends_is_loaded_with_the_first_mistake():
+    program = """
+import asyncio, sys
+from interlock import Client, Server
+server = Server("s")
+@server.tool
+async def add(a: int) -> str: return str(a)
+rare = ["mending", "coercion", "shapes", "json_schema", "schema_bounds", "given_schema", "templates", "uri_templates"]
+loaded = lambda: [name for name in rare if f"interlock.server.{name}" in sys.modules]
+async def main():
+    async with Client(server) as client:
+        await client.call_tool("add", {"a": 1})
+        print(loaded())
+        await client.call_tool("add", {"a": "1"})
+        print("mending" in loaded())
+asyncio.run(main())
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout.splitlines() == ["[]", "True"]
