@@ -55,6 +55,12 @@ async def only_list(client: Client, context: dict[str, Any]) -> None:
     await client.list_tools()
 
 
+async def introduce_ourselves(client: Client, context: dict[str, Any]) -> None:
+    """The server of this scenario declares nothing, so nothing is asked of it where a handshake negotiates that."""
+    if client.capabilities.can("tools"):
+        await client.list_tools()
+
+
 async def add_numbers(client: Client, context: dict[str, Any]) -> None:
     await client.list_tools()
     await client.call_tool("add_numbers", {"a": 5, "b": 3})
@@ -102,7 +108,7 @@ async def take_defaults(client: Client, context: dict[str, Any]) -> None:
 
 
 SCENARIOS: dict[str, Callable[[Client, dict[str, Any]], Awaitable[None]]] = {
-    "initialize": only_list,
+    "initialize": introduce_ourselves,
     "tools_call": add_numbers,
     "request-metadata": add_numbers,
     "sse-retry": reconnect,

@@ -232,3 +232,41 @@ async def test_completions_are_limited_wherever_the_author_wants_it(revision):
         found = [await peer.request("completion/complete", COMPLETE) for _ in range(10)]
         assert ["result" in answer for answer in found] == [True] * 3 + [False] * 7
         assert {answer["error"]["code"] for answer in found[3:]} == {-32603}
+
+
+def suggesting():
+    """Nothing is said of limits; one name is for those alone who may see its prompt."""
+    server = Server("suggesting", visible=lambda principal, item: item.name != "private")
+
+    @server.prompt(complete={"city": ["Neuwied", "Linz", "Wels", "Wien"]})
+    async def travel(city: str) -> str:
+        return city
+
+    @server.prompt(complete={"city": ["Secret"]})
+    async def private(city: str) -> str:
+        return city
+
+    return server
+
+
+async def completed(app, prompt="travel", argument="city", value="w"):
+    asked = {"ref": {"type": "ref/prompt", "name": prompt}, "argument": {"name": argument, "value": value}}
+    return (await post(app, message("completion/complete", 1, envelope(), **asked)).answer()).json
+
+
+@pytest.mark.requirement("COMPL-005", "COMPL-007")
+async def test_completions_are_ranked_validated_kept_from_others_and_limited_by_default():
+    app = HttpApp(suggesting())
+    assert (await completed(app))["result"]["completion"]["values"] == ["Wels", "Wien", "Neuwied"]
+    wrong = [
+        await completed(app, prompt="private"),
+        await completed(app, prompt="absent"),
+        await completed(app, argument="land"),
+        await completed(app, value="w" * 10_000),
+        await completed(app, value=5),
+    ]
+    assert [answer["error"]["code"] for answer in wrong] == [-32602] * 5
+    assert wrong[0]["error"]["message"].replace("private", "absent") == wrong[1]["error"]["message"]
+    flood = [await completed(app) for _ in range(400)]
+    refused = [answer["error"]["code"] for answer in flood if "error" in answer]
+    assert refused and set(refused) == {-32603}

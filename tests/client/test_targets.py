@@ -150,8 +150,9 @@ async def test_a_url_is_an_endpoint(url):
     await link.close()
 
 
-def test_a_verdict_holds_for_the_origin():
-    assert target("http://x/a").key == target("http://X:80/b?c").key
+def test_a_verdict_holds_for_the_endpoint():
+    assert target("http://x/a").key == target("http://X:80/a?c").key
+    assert target("http://x/a").key != target("http://x/b").key
     assert target("http://x/a").key != target("https://x/a").key
     assert target("http://x/a").key != target("http://x:81/a").key
 

@@ -1,7 +1,10 @@
 """revisions/http_probing.py: the table of verdicts for HTTP (modern.md §11), one row at a time."""
 
+import asyncio
+
 import pytest
 
+from interlock.revisions.handshake_client import HandshakeClient
 from interlock.revisions.http_probing import HttpProber
 from interlock.revisions.identity import Identity
 from interlock.revisions.probing import Verdicts
@@ -17,6 +20,7 @@ from interlock.wire.errors import (
     HttpStatus,
     InternalError,
     NoCommonRevision,
+    RemoteError,
 )
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION
@@ -38,11 +42,39 @@ def unsupported(*versions):
     return error_frame(-32022, data={"supported": list(versions), "requested": "x"})
 
 
+class OldLine(Link):
+    """A line of the handshake era."""
+
+    def __init__(self, *answers, unopened=None):
+        super().__init__(*answers)
+        self.opened, self.unopened = 0, unopened
+
+    async def open(self):
+        self.opened += 1
+        if self.unopened is not None:
+            raise self.unopened
+
+
+class HttpLine(Link):
+    def __init__(self, *answers, session=(), stream=()):
+        super().__init__(*answers)
+        self.sessions, self.streams = list(session), list(stream)
+        self.made = []
+
+    def session(self):
+        self.made.append(self.sessions.pop(0))
+        return self.made[-1]
+
+    def stream(self):
+        self.made.append(self.streams.pop(0))
+        return self.made[-1]
+
+
 class Endpoint:
     """A server that answers as told."""
 
-    def __init__(self, *answers, names=None, verdicts=None, target="http://x:80"):
-        self.line = Link(*answers)
+    def __init__(self, *answers, names=None, verdicts=None, target="http://x:80", session=(), stream=()):
+        self.line = HttpLine(*answers, session=session, stream=stream)
         self.verdicts = verdicts or Verdicts()
         self.target = target
         self.prober = HttpProber(
@@ -146,34 +178,129 @@ async def test_a_failure_inside_the_server_is_no_evidence():
 # --- a server with a handshake ---
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        HttpStatus("no", 400),
-        HttpStatus("no", 404),
-        HttpStatus("no", 405),
-        error_frame(-32601),
-        error_frame(-32600),
-        error_frame(-32000, "no session"),
-        error_frame(-32602),
-        unsupported("2025-11-25"),
-        discovery("2025-11-25"),
-        result_frame({"resultType": "input_required"}),
-        result_frame({"tools": []}),
-        BadResult("junk"),
-    ],
-)
-async def test_the_verdict_handshake_is_said_and_nothing_else_is_sent(answer):
-    server = Endpoint(answer)
-    await server.fails(NoCommonRevision, match="over HTTP this client speaks only")
+def hello(version="2025-11-25"):
+    return result_frame({"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}})
+
+
+LEGACY = [
+    HttpStatus("no", 400),
+    HttpStatus("no", 404),
+    HttpStatus("no", 405),
+    error_frame(-32601),
+    error_frame(-32600),
+    error_frame(-32000, "no session"),
+    error_frame(-32602),
+    unsupported("2025-11-25"),
+    discovery("2025-11-25"),
+    result_frame({"resultType": "input_required"}),
+    result_frame({"tools": []}),
+    BadResult("junk"),
+]
+
+
+@pytest.mark.parametrize("answer", LEGACY)
+async def test_the_verdict_handshake_leads_to_initialize(answer):
+    session = OldLine(hello())
+    server = Endpoint(answer, session=[session])
+    edge = await server.open()
+    assert isinstance(edge, HandshakeClient)
+    assert (edge.link, edge.revision.name) == (session, "2025-11-25")
+    assert [call["method"] for call in session.calls] == ["initialize"]
+    assert [method for method, _ in session.told] == ["notifications/initialized"]
+    assert session.adopted == [(edge, 0)]
+    assert (session.opened, session.closed) == (1, 0)
+    assert server.line.closed == 1  # it was only there to ask
+    assert server.verdicts.get(server.target) is Era.HANDSHAKE
+
+
+@pytest.mark.parametrize("answer", LEGACY)
+async def test_a_client_without_a_handshake_says_that_it_needs_none(answer):
+    server = Endpoint(answer, names=(NEWEST,))
+    await server.fails(NoCommonRevision, match=NEWEST)
     assert server.said() == ["server/discover"]
+    assert server.line.made == []
     assert server.verdicts.get(server.target) is None
 
 
-async def test_a_client_of_the_handshake_alone_sends_nothing():
-    server = Endpoint(names=("2025-11-25",))
-    await server.fails(NoCommonRevision, match="over HTTP")
+async def test_a_client_of_the_handshake_alone_asks_nothing_first():
+    session = OldLine(hello("2025-06-18"))
+    server = Endpoint(names=("2025-11-25", "2025-06-18"), session=[session])
+    assert (await server.open()).revision.name == "2025-06-18"
     assert server.said() == []
+    assert server.verdicts.get(server.target) is None  # nobody has looked
+
+
+async def test_a_known_handshake_is_not_asked_for_again():
+    verdicts = Verdicts()
+    verdicts.put("http://x:80", Era.HANDSHAKE)
+    server = Endpoint(session=[OldLine(hello())], verdicts=verdicts)
+    assert (await server.open()).revision.name == "2025-11-25"
+    assert server.said() == []
+
+
+@pytest.mark.parametrize("refused", [HttpStatus("no", 400), HttpStatus("no", 404), error_frame(-32601)])
+async def test_a_server_that_was_renewed_meanwhile_is_asked_again(refused):
+    verdicts = Verdicts()
+    verdicts.put("http://x:80", Era.HANDSHAKE)
+    stream = OldLine(unopened=RemoteError("no stream"))
+    server = Endpoint(discovery(NEWEST), session=[OldLine(refused)], stream=[stream], verdicts=verdicts)
+    assert (await server.open()).revision.name == NEWEST
+    assert verdicts.get("http://x:80") is Era.STATELESS
+    assert [line.closed for line in server.line.made] == [1, 1]
+
+
+@pytest.mark.parametrize("error", [HttpStatus("no", 401), HttpStatus("no", 503), ConnectionLost("refused")])
+async def test_what_is_no_evidence_ends_a_handshake_too(error):
+    verdicts = Verdicts()
+    verdicts.put("http://x:80", Era.HANDSHAKE)
+    session = OldLine(error)
+    server = Endpoint(session=[session], verdicts=verdicts)
+    assert await server.fails(type(error)) is error
+    assert session.closed == 1
+    assert verdicts.get("http://x:80") is None
+
+
+# --- the transport before that ---
+
+
+@pytest.mark.parametrize("refused", [HttpStatus("no", 400), HttpStatus("no", 404), HttpStatus("no", 405)])
+async def test_a_server_without_initialize_by_post_is_tried_in_the_oldest_way(refused):
+    session, stream = OldLine(refused), OldLine(hello("2024-11-05"))
+    server = Endpoint(HttpStatus("no", 405), session=[session], stream=[stream])
+    edge = await server.open()
+    assert (edge.link, edge.revision.name) == (stream, "2024-11-05")
+    assert (session.closed, stream.opened, stream.closed, server.line.closed) == (1, 1, 0, 1)
+    assert server.verdicts.get(server.target) is Era.HANDSHAKE
+
+
+async def test_where_there_is_no_stream_either_the_first_refusal_is_told():
+    refused, none = HttpStatus("no", 404), HttpStatus("no stream", 405)
+    stream = OldLine(unopened=none)
+    server = Endpoint(HttpStatus("no", 404), session=[OldLine(refused)], stream=[stream])
+    error = await server.fails(HttpStatus)
+    assert error is refused and error.__cause__ is none
+    assert stream.closed == 1
+
+
+@pytest.mark.parametrize("error", [HttpStatus("no", 401), HttpStatus("no", 500), ConnectionLost("x"), BadResult("x")])
+async def test_no_other_failure_leads_there(error):
+    server = Endpoint(HttpStatus("no", 404), session=[OldLine(error)])
+    assert await server.fails(type(error)) is error
+    assert [line.closed for line in server.line.made] == [1]
+
+
+async def test_a_stream_that_opens_and_then_refuses_is_told_as_it_is():
+    stream = OldLine(hello("1999-01-01"))
+    server = Endpoint(HttpStatus("no", 405), session=[OldLine(HttpStatus("no", 405))], stream=[stream])
+    await server.fails(NoCommonRevision)
+    assert stream.closed == 1
+
+
+async def test_giving_up_while_it_opens_closes_everything():
+    stream = OldLine(unopened=asyncio.CancelledError())
+    server = Endpoint(HttpStatus("no", 405), session=[OldLine(HttpStatus("no", 405))], stream=[stream])
+    await server.fails(asyncio.CancelledError)
+    assert [line.closed for line in server.line.made] == [1, 1]
 
 
 @pytest.mark.parametrize("error", [HttpStatus("gone", 404), BadResult("junk")])

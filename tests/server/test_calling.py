@@ -1,7 +1,9 @@
 """server/calling.py: async functions in the request's own task, plain ones in a thread."""
 
 import asyncio
+import functools
 import threading
+import unittest.mock
 
 import pytest
 
@@ -144,3 +146,43 @@ def test_a_policy_that_makes_no_sense_is_told_at_registration():
     assert caller_of(in_task, read_signature(in_task, Context), Threads(1), "loop")
     with pytest.raises(LocalError, match="'pool', 'own' or 'loop'"):
         caller_of(in_thread, read_signature(in_thread, Context), Threads(1), "main")
+
+
+def logged(function):
+    """A decorator as authors write them: plain, around whatever comes."""
+
+    @functools.wraps(function)
+    def around(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return around
+
+
+@pytest.mark.parametrize("thread", [None, "own", "loop"])
+async def test_what_a_plain_wrapper_of_an_async_function_returns_is_awaited(thread):
+    async def plain(a: int):
+        return a, threading.get_ident()
+
+    async def knowing(a: int, ctx: Context):
+        await ctx.progress(1)
+        return a, threading.get_ident()
+
+    for function in (logged(plain), logged(logged(knowing))):
+        caller = caller_of(function, read_signature(function, Context), Threads(2), thread)
+        assert await caller({"a": 1}, Spoken("tools/call", {})) == (1, threading.get_ident())
+
+
+async def test_a_wrapper_that_runs_the_async_function_itself_may():
+    async def slow(a: int):
+        return a + 1
+
+    @functools.wraps(slow)
+    def finished(a: int):
+        return asyncio.run(slow(a))
+
+    assert await call(finished, {"a": 1}) == 2
+
+
+async def test_an_object_that_claims_to_have_every_member_is_not_awaited():
+    claims = unittest.mock.MagicMock()
+    assert await call(lambda: claims) is claims

@@ -290,3 +290,29 @@ async def test_a_change_reaches_those_it_is_meant_for():
     assert said == {"ada": ["notifications/tools/list_changed"], "bob": ["notifications/resources/updated"]}
     changes.close()
     await asyncio.gather(*(task for _, task in listening.values()))
+
+
+async def test_many_streams_of_one_client_watch_no_more_than_one_may():
+    changes = Changes()
+    ada, bob = (Peer(principal=Principal("i", name)) for name in ("ada", "bob"))
+
+    def listen(peer, first, count):
+        wanted = ListenFilter(resource_subscriptions={f"a:{number}" for number in range(first, first + count)})
+        exchange = Spoken("subscriptions/listen", ListenParams(notifications=wanted))
+        exchange.peer = peer
+        return asyncio.ensure_future(changes.listen(exchange, EVERYTHING))
+
+    half = MOST_SUBSCRIPTIONS // 2
+    open_ones = [listen(ada, 0, half), listen(ada, half, half), listen(bob, 0, half), listen(ada, 0, 0)]
+    await turns(3)
+    with pytest.raises(InvalidParams, match="end other streams first"):
+        await listen(ada, 0, 1)
+    assert not any(task.done() for task in open_ones)
+    open_ones[0].cancel()
+    await asyncio.wait([open_ones[0]])
+    open_ones.append(listen(ada, 0, 1))
+    await turns(3)
+    assert not open_ones[-1].done()
+    for task in open_ones:
+        task.cancel()
+    await asyncio.wait(open_ones)

@@ -1,5 +1,7 @@
 """server/completions.py: who suggests what, and how much of it goes out."""
 
+from types import SimpleNamespace
+
 import pytest
 from msgspec import UNSET
 
@@ -14,12 +16,18 @@ from interlock.wire.types.completion import (
     PromptRef,
     ResourceRef,
 )
+from interlock.wire.types.prompts import Prompt
+from interlock.wire.types.resources import ResourceTemplate
 from support.doubles import Spoken
 
 
 def spoken(argument="city", value="", context=UNSET):
     asked = CompletionArgument(name=argument, value=value)
     return Spoken("completion/complete", CompleteParams(ref=PromptRef(name="p"), argument=asked, context=context))
+
+
+PROMPT = SimpleNamespace(noun=Prompt(name="p"), names=("city",))
+TEMPLATE = SimpleNamespace(noun=ResourceTemplate(uri_template="p", name="p"), names=("city",))
 
 
 def names_of(prompt, template):
@@ -151,7 +159,7 @@ def test_it_is_offered_from_the_first_on():
 
 async def test_values_to_choose_from_are_ranked():
     found = Completions(Threads(1), names_of)
-    found.take({"city": ["Linz", "Wien", "Wels", "Neuwied"]}, prompt="p")
+    found.keep(found.made("p", PROMPT, {"city": ["Linz", "Wien", "Wels", "Neuwied"]}))
     told = (await found.complete(spoken(value="w")))["completion"]
     assert told == {"values": ["Wien", "Wels", "Neuwied"], "total": 3, "hasMore": False}
 
@@ -161,7 +169,7 @@ async def test_a_function_may_stand_there_too():
         return [value * 2]
 
     found = Completions(Threads(1), names_of)
-    found.take({"city": city}, template="p")
+    found.keep(found.made("p", TEMPLATE, {"city": city}))
     exchange = spoken(value="ab")
     exchange.params.ref = ResourceRef(uri="p")
     assert (await found.complete(exchange))["completion"]["values"] == ["abab"]
@@ -170,7 +178,12 @@ async def test_a_function_may_stand_there_too():
 @pytest.mark.parametrize("source", ["Wien", [1], ["Wien", None]])
 def test_what_is_neither_is_refused(source):
     with pytest.raises(LocalError, match="list of strings"):
-        Completions(Threads(1), names_of).take({"city": source}, prompt="p")
+        Completions(Threads(1), names_of).made("p", PROMPT, {"city": source})
+
+
+def test_what_completes_no_argument_is_refused():
+    with pytest.raises(LocalError, match="'p' has no such argument"):
+        Completions(Threads(1), names_of).made("p", PROMPT, {"town": ["Wien"]})
 
 
 async def test_what_is_gone_takes_its_suggestions_along():

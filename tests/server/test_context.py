@@ -9,7 +9,7 @@ from interlock.client.client import Client
 from interlock.revisions.http_rules import Headers
 from interlock.server.context import BlockingContext, Context
 from interlock.server.server import Server
-from interlock.wire.errors import ConnectionClosed, LocalError, Refused
+from interlock.wire.errors import ConnectionClosed, LocalError
 from interlock.wire.exchange import LOCAL, Peer
 from interlock.wire.meta import RequestMeta
 from interlock.wire.types.capabilities import ClientCapabilities
@@ -255,8 +255,8 @@ async def test_a_handler_reads_the_resources_beside_it(read):
     async with Client(server) as client:
         assert (await client.call_tool(read.__name__, {"uri": "book://7"})).text == "book 7"
         assert passed[-2:] == ["tools/call", "resources/read"]
-        with pytest.raises(Refused):
-            await client.call_tool(read.__name__, {"uri": "book://x"})
+        failed = await client.call_tool(read.__name__, {"uri": "book://x"})
+        assert failed.is_error and failed.text == f"The tool {read.__name__} failed: Resource not found"
 
 
 async def inside_async(path: str, ctx: Context) -> str:

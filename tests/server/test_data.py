@@ -6,11 +6,10 @@ import json
 import uuid
 from pathlib import Path, PurePosixPath
 
-import msgspec
 import pytest
 
 from interlock.server.blocks import Image
-from interlock.server.data import encode_data, from_plain, schema_hook
+from interlock.server.data import encode_data
 from support.duck_models import Model
 
 
@@ -44,18 +43,3 @@ def test_a_helper_inside_of_data_is_its_block():
 def test_what_is_no_json_is_told(value):
     with pytest.raises((TypeError, NotImplementedError), match=r"JSON|not supported|unsupported"):
         encode_data(value)
-
-
-def test_schemas_of_such_types():
-    assert schema_hook(Model)["required"] == ["a"]
-    assert schema_hook(Path) == {"type": "string"}
-    with pytest.raises(NotImplementedError):
-        schema_hook(object)
-
-
-def test_plain_data_as_such_types():
-    decoder = msgspec.json.Decoder(list[Model], dec_hook=from_plain)
-    assert decoder.decode(b'[{"a":1}]')[0].a == 1
-    with pytest.raises(msgspec.ValidationError, match="no integer"):
-        decoder.decode(b'[{"a":"1"}]')
-    assert from_plain(Path, "a") == Path("a")

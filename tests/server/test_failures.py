@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from interlock.server.failures import failure_text, reference_to
-from interlock.wire.errors import CannotAsk, Refused, ToolError
+from interlock.wire.errors import CannotAsk, Refused, ResourceNotFound, ToolError
 
 
 class Unspeakable(Exception):
@@ -55,7 +55,6 @@ async def test_a_bug_is_a_reference_and_a_traceback_in_the_log(error, caplog):
 
 async def test_words_meant_for_the_model_reach_it(caplog):
     assert told(ToolError("out of paper")) == "out of paper"
-    assert told(ToolError("")) == ""
     assert told(ToolError("half \ud800")) == "half \\ud800"
     assert not caplog.records
 
@@ -122,3 +121,13 @@ def test_what_is_thrown_away_with_its_loop_goes_on(caplog):
 def test_a_reference_is_fresh_each_time(caplog):
     assert reference_to(ValueError(), "prompt", "p") != reference_to(ValueError(), "prompt", "p")
     assert "prompt p failed" in caplog.messages[0]
+
+
+def test_a_failure_without_words_is_told_as_one():
+    assert told(ToolError()) == told(ToolError("")) == "The tool t failed"
+
+
+def test_a_resource_that_a_tool_looked_for_in_vain_is_its_failure():
+    assert told(ResourceNotFound("No such book\x1b")) == "The tool t failed: No such book\\x1b"
+    with pytest.raises(ResourceNotFound):
+        failure_text(ResourceNotFound("No such book"), "resource", "a:b")

@@ -40,7 +40,7 @@ def test_a_record():
     assert form.schema["properties"] == {
         "row": {"type": "integer", "minimum": 1, "maximum": 40, "title": "Row"},
         "window": {"type": "boolean", "default": True},
-        "color": {"type": "string", "enum": ["red", "blue"], "title": "Color", "default": "red"},
+        "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
         "meal": {"type": "string", "enum": ["veg", "fish"]},
         "extras": {"type": "array", "items": {"type": "string", "enum": ["bag", "lounge"]}, "default": []},
     }
@@ -99,3 +99,49 @@ def test_what_no_form_can_ask_for(wanted):
 def test_what_does_not_fit(content):
     with pytest.raises(InvalidParams):
         check_accepted(form_of(Seat), content)
+
+
+class SeatModel:
+    """A model in pydantic's manner."""
+
+    def __init__(self, row):
+        self.row = row
+
+    @classmethod
+    def model_json_schema(cls):
+        row = {"title": "Row", "anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
+        return {"title": "Seat", "type": "object", "properties": {"row": row}}
+
+    @classmethod
+    def model_validate(cls, value):
+        if value.get("row") == 13:
+            raise ValueError("there is no row 13")
+        return cls(value.get("row"))
+
+
+def test_a_model_asks_with_its_own_schema_and_reads_the_answer_itself():
+    form = form_of(SeatModel)
+    assert form.schema == {"type": "object", "properties": {"row": {"type": "integer"}}, "required": []}
+    assert form.read({"row": 7}).row == 7
+    with pytest.raises(InvalidParams, match="there is no row 13"):
+        form.read({"row": 13})
+
+
+@dataclasses.dataclass
+class Tree:
+    under: list["Tree"]
+
+
+def test_what_contains_itself_is_no_form():
+    with pytest.raises(LocalError, match="contains itself"):
+        form_of(Tree)
+
+
+@dataclasses.dataclass
+class Wish:
+    text: str
+    loud: bool = False
+
+
+def test_what_was_left_out_is_there_with_its_default():
+    assert vars(form_of(Wish).read({"text": "x"})) == {"text": "x", "loud": False}

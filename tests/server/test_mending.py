@@ -136,3 +136,13 @@ def test_digits_of_numbers_that_fit_are_kept_while_others_are_mended():
     arguments = fitting(read_signature(pay, Context, closed=True))
     found = arguments(Raw(b'{"amount": 0.1000000000000000000000000001, "count": "2"}'))
     assert found == {"amount": Decimal("0.1000000000000000000000000001"), "count": 2}
+
+
+def test_a_refusal_does_not_repeat_all_that_was_sent():
+    (line,) = lines(flight="OS1", tier="\x1b[2J" + "x" * 100_000)
+    assert len(line) < 500 and "\x1b" not in line and line.startswith("tier: Invalid enum value")
+
+
+def test_words_in_a_value_are_not_taken_for_its_place():
+    (line,) = lines(flight="OS1", tier="x - at `$.flight`")
+    assert line.startswith("tier: Invalid enum value 'x - at '$.flight''; expected one of")

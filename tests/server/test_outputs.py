@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import datetime
+import decimal
 import enum
 import typing
 from pathlib import Path
@@ -15,6 +16,8 @@ import msgspec
 import pytest
 
 from interlock.server.blocks import Audio, File, Image
+from interlock.server.data import encode_data
+from interlock.server.json_schema import validator_of
 from interlock.server.outputs import read_output
 from interlock.server.results import ToolResult
 from interlock.wire.errors import LocalError
@@ -65,7 +68,7 @@ PLACE = {
     "type": "object",
     "properties": {
         "city": {"type": "string"},
-        "zip": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "zip": {"type": ["string", "null"]},
     },
     "required": ["city"],
 }
@@ -91,11 +94,11 @@ def output(hint, given=None, **more):
         (list[int], {"type": "array", "items": {"type": "integer"}}),
         (list[str], {"type": "array", "items": {"type": "string"}}),
         (list[Place], {"type": "array", "items": PLACE}),
-        (Place | None, {"anyOf": [PLACE, {"type": "null"}]}),
+        (Place | None, {**PLACE, "type": ["object", "null"]}),
         (Typed, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
         (Attrs, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
-        (Literal["b", "a"], {"enum": ["a", "b"]}),
-        (Colour, {"enum": ["red"]}),
+        (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
+        (Colour, {"type": "string", "enum": ["red"]}),
         (datetime.date, {"type": "string", "format": "date"}),
         (Model, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
         (Path, {"type": "string"}),
@@ -129,6 +132,58 @@ def test_only_what_holds_itself_is_pointed_to():
     forest.check(b'{"trees":[{"value":1,"children":[{"value":2}]}]}')
     with pytest.raises(ValueError):
         forest.check(b'{"trees":[{"value":1,"children":[{"value":"2"}]}]}')
+
+
+class Region:
+    """A model with definitions of its own, as pydantic writes them: they point to the root, wherever they stand."""
+
+    @classmethod
+    def model_json_schema(cls, mode):
+        place = {"title": "Place", "type": "object", "properties": {"zip": NULLABLE, "near": {"$ref": "#/$defs/Place"}}}
+        return {"$defs": {"Place": place}, "title": "Region", "properties": {"capital": {"$ref": "#/$defs/Place"}}}
+
+    @classmethod
+    def model_validate(cls, value):
+        raise ValueError("let the schema judge")
+
+
+NULLABLE = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None, "title": "Zip"}
+
+
+@pytest.mark.parametrize("hint", [list[Region], dict[str, Region], Region | None, tuple[Region, Tree]])
+def test_the_definitions_of_a_model_stand_at_the_root(hint):
+    found = output(hint)
+    nullable = {key: value for key, value in NULLABLE.items() if key != "title"}
+    place = {"type": "object", "properties": {"zip": nullable, "near": {"$ref": "#/$defs/Place"}}}
+    assert found.schema["$defs"]["Place"] == place
+    judge = validator_of(found.schema)
+    region = {"capital": {"zip": None, "near": {"zip": "8010"}}}
+    shaped = {list[Region]: [region], dict[str, Region]: {"a": region}, Region | None: region}
+    data = shaped.get(hint, [region, {"value": 1}])
+    judge(data)
+    found.check(msgspec.json.encode(data))
+    with pytest.raises(ValueError):
+        found.check(msgspec.json.encode(data).replace(b'"8010"', b"8010"))
+
+
+def test_a_result_may_say_null_where_that_is_the_default():
+    output(Place).check(b'{"city":"Graz","zip":null}')
+    validator_of(output(Place).schema)({"city": "Graz", "zip": None})
+
+
+@dataclasses.dataclass
+class Checked:
+    a: Annotated[int, type("Ge", (), {"__module__": "annotated_types", "ge": 0})()]
+
+
+def test_a_check_that_another_library_makes_does_not_cost_the_schema():
+    assert output(Checked).schema["properties"] == {"a": {"type": "integer"}}
+
+
+def test_a_decimal_goes_out_as_text():
+    found = output(decimal.Decimal)
+    assert found.schema == {"type": "string"}
+    found.check(encode_data(decimal.Decimal("NaN")))
 
 
 def test_a_tuple_with_names_is_an_array():

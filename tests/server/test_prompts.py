@@ -1,7 +1,8 @@
 """server/prompts.py: a function of strings that gives messages."""
 
 import functools
-from typing import Annotated
+import pathlib
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -241,3 +242,39 @@ def test_a_generator_is_no_prompt():
 
     with pytest.raises(LocalError, match="cannot be a generator"):
         prompt(spoken)
+
+
+async def test_a_path_is_a_path():
+    async def explain(path: pathlib.Path, more: list[pathlib.Path] = []):  # noqa: B006 - copied for each call
+        return path.name
+
+    found = await get(prompt(explain), path="a/b.txt")
+    assert found["messages"] == [user("b.txt")]
+
+
+def test_what_the_docstring_says_of_arguments_stands_with_them_alone():
+    async def review(code: str):
+        """Review code,
+
+        in two paragraphs.
+
+        Args:
+            code: What to review.
+        """
+
+    noun = prompt(review).noun
+    assert noun.description == "Review code,\n\nin two paragraphs."
+    assert noun.arguments[0].description == "What to review."
+
+
+def test_a_prompt_needs_a_name():
+    with pytest.raises(LocalError, match="name="):
+        prompt(type("Callable", (), {"__call__": lambda self: "x"})())
+
+
+async def test_a_refusal_does_not_repeat_all_that_was_sent():
+    async def speak(tone: Literal["kind", "rude"]): ...
+
+    with pytest.raises(InvalidParams) as refused:
+        await get(prompt(speak), tone="\x1b[2J" + "x" * 100_000)
+    assert len(str(refused.value)) < 500 and "\x1b" not in str(refused.value)

@@ -160,6 +160,8 @@ async def test_the_nameless_are_told_apart_by_their_address():
     [
         ("2001:db8::1", "2001:db8::ffff:1", True),
         ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
         ("fe80::1%eth0", "fe80::2%eth1", True),
         ("10.0.0.1", "10.0.0.2", False),
         ("nonsense:", "nonsense:", True),

@@ -222,3 +222,14 @@ async def test_contents_that_no_client_could_read_are_an_error_of_the_server(mad
         await read(made)
     with pytest.raises(ValueError):
         await read([made])
+
+
+def test_what_the_docstring_says_to_programmers_is_not_told():
+    def read():
+        """The rules.
+
+        Returns:
+            A text.
+        """
+
+    assert resource(read).noun.description == "The rules."

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 import pytest
 
+from interlock import Server
 from interlock.server.context import BlockingContext, Context
 from interlock.server.results import ToolResult
 from interlock.server.streams import LONGEST_MESSAGE, MOST_PARTIAL_BYTES, is_stream
 from interlock.server.threads import Threads
 from interlock.server.tools import RegisteredTool
+from interlock.testing import MemoryClient
 from interlock.wire.errors import LocalError, ToolError
 from interlock.wire.meta import PARTIAL, RequestMeta
 from interlock.wire.types.tools import CallToolParams
@@ -252,3 +254,23 @@ async def test_an_object_that_is_called_like_a_generator_works():
             yield a
 
     assert (await called(Called(), spoken(a=1)))[0]["content"][0]["text"] == "1"
+
+
+def endless_plain():
+    while True:
+        yield 1
+
+
+async def endless():
+    while True:
+        yield 1
+
+
+@pytest.mark.parametrize("function", [endless, endless_plain])
+@pytest.mark.parametrize("heard", [None, lambda *told: None], ids=["unheard", "heard"])
+async def test_a_generator_that_never_waits_can_be_stopped(function, heard):
+    server = Server("endless")
+    server.add_tool(function, timeout=0.05, thread="loop")
+    async with MemoryClient(server) as client:
+        found = await client.call_tool(function.__name__, on_progress=heard)
+    assert found.is_error and "was stopped" in found.text

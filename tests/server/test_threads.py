@@ -296,3 +296,29 @@ async def test_the_threads_there_are_serve_all_when_no_more_can_be_started(monke
     assert await threads.run(lambda: 1) == 1
     monkeypatch.setattr("interlock.server.threads.threading.Thread", NoThread)
     assert await asyncio.gather(*(threads.run(lambda n=n: n) for n in range(50))) == list(range(50))
+
+
+def waiting_in(threads):
+    return len(threads._jobs if isinstance(threads, Threads) else threads._waiting)
+
+
+@pytest.mark.parametrize("kind", [Threads, OwnThreads])
+async def test_calls_that_come_and_go_do_not_pile_up_behind_one_that_hangs(kind):
+    threads, gate, begun = kind(1), threading.Event(), threading.Event()
+
+    def hang():
+        begun.set()
+        return gate.wait(20)
+
+    hanging = asyncio.create_task(threads.run(hang))
+    await asyncio.to_thread(begun.wait, 20)
+    for _ in range(50):
+        waiting = asyncio.create_task(threads.run(threading.get_ident))
+        await turns(3)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert waiting_in(threads) == 0
+    gate.set()
+    assert await hanging
+    assert await threads.run(lambda: 42) == 42

@@ -344,7 +344,9 @@ SEGMENTS = st.text(
 ).filter(lambda text: text not in (".", ".."))
 
 
-FILE_NAMES = SEGMENTS.filter(lambda text: text[1:2] != ":" and "%" not in text)  # no drive, nothing left to decode
+FILE_NAMES = SEGMENTS.filter(  # no drive, nothing left to decode, and a name
+    lambda text: text[1:2] != ":" and "%" not in text and text.strip(". ")
+)
 
 
 def encoded(text, safe=""):
@@ -426,7 +428,7 @@ NO_DOT = PLAIN.filter(lambda text: "." not in text)
 PATHS = st.lists(
     st.text(
         st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="/\\?#[]&%:"), min_size=1
-    ).filter(lambda text: text not in (".", "..")),
+    ).filter(lambda text: text.strip(". ")),
     min_size=1,
     max_size=4,
 )

@@ -37,7 +37,9 @@ def test_what_is_no_segment(raw):
     assert segment(raw) is None and path_segment(raw) is None
 
 
-@pytest.mark.parametrize("raw", ["C:", "c:x", "%43%3A", "%252e", "%252E", "a%252Fb", "%255c", "%2500", "%2525"])
+@pytest.mark.parametrize(
+    "raw", ["C:", "c:x", "%43%3A", "%252e", "%252E", "a%252Fb", "%255c", "%2500", "%2525", "..%20", "...", "%20"]
+)
 def test_what_a_file_must_not_be_called(raw):
     assert segment(raw) is not None and path_segment(raw) is None
 

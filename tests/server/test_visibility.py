@@ -51,7 +51,7 @@ async def answers_later(principal, item):
     return True
 
 
-@pytest.mark.parametrize("wrong", [answers_later, "admins"])
+@pytest.mark.parametrize("wrong", [answers_later, "admins", lambda principal: True, lambda a, b, c: True])
 def test_it_answers_at_once(wrong):
     check_visible(lambda principal, item: True)
     with pytest.raises(LocalError, match="at once"):

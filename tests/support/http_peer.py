@@ -47,7 +47,8 @@ class Request:
 
     @property
     def method(self) -> str:
-        return self.message["method"]
+        """Of its message; an answer of the client's is an "answer", and a request without a message its verb."""
+        return self.message.get("method", "answer") if self.body else self.verb
 
     @property
     def params(self) -> Any:
@@ -140,6 +141,7 @@ class HttpPeer:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=WAIT)
         await self._server.wait_closed()
+        await asyncio.sleep(0)  # sockets that were given up are closed in the next turn
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -172,7 +174,7 @@ async def _read(reader: asyncio.StreamReader, number: int) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *rest = head.removesuffix("\r\n\r\n").split("\r\n")
     headers = [(name, value.strip(" \t")) for name, _, value in (each.partition(":") for each in rest)]
-    length = next(int(value) for name, value in headers if name.lower() == "content-length")
+    length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
     return Request(line, headers, await reader.readexactly(length), number)
 
 

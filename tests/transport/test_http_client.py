@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from interlock.transport import http_client
+from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
 from interlock.wire.errors import (
@@ -142,11 +142,11 @@ async def test_a_stream_that_does_not_end_after_its_answer_holds_nobody_up(monke
         stream.close()
 
     async with linked(script) as (link, _peer):
-        monkeypatch.setattr(http_client, "_LINGER", 0.01)
+        monkeypatch.setattr(outbound, "_LINGER", 0.01)
         await call(link)
         while link._readers:
             await asyncio.sleep(0.005)
-        monkeypatch.setattr(http_client, "_LINGER", 10_000.0)
+        monkeypatch.setattr(outbound, "_LINGER", 10_000.0)
         await call(link)
         await link.close()
         assert not link._readers
@@ -549,7 +549,7 @@ async def test_redirects_in_a_circle_end():
     async with linked(bodies(lambda r: http(308, b"", "Location: /mcp"))) as (link, peer):
         with pytest.raises(HttpStatus):
             await call(link)
-    assert len(peer.requests) == http_client._REDIRECTS + 1
+    assert len(peer.requests) == outbound._REDIRECTS + 1
 
 
 # --- deadlines and giving up ---
@@ -683,7 +683,7 @@ async def test_a_notification_that_is_refused_says_why():
 
 
 async def test_a_notification_nobody_takes_is_late(monkeypatch):
-    monkeypatch.setattr(http_client, "_NOTICE_WITHIN", 0.05)
+    monkeypatch.setattr(outbound, "_ACCEPTED_WITHIN", 0.05)
 
     async def script(request, stream):
         await stream.gone()
@@ -758,7 +758,7 @@ def test_a_link_whose_loop_is_gone_can_be_given_up():
         async with HttpPeer(bodies(lambda r: result(r, {}))) as peer:
             link = HttpLink(endpoint_of(peer.url))
             await call(link)
-            return link, list(link._sockets)
+            return link, list(link._outbound._pool.sockets)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # of the loop, about transports that went with it

@@ -22,6 +22,7 @@ from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.duplex import Duplex
 from ..transport.http_client import HttpLink
+from ..transport.http_line import HttpLine
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import (
@@ -33,6 +34,7 @@ from ..wire.errors import (
     LocalError,
     NotOpen,
     RemoteError,
+    SessionGone,
 )
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
@@ -188,7 +190,7 @@ class Client:
 
     async def _dial(self) -> Line:
         if isinstance(self._target, HttpTarget):
-            return self._target.link(self._heard)
+            return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
         duplex = _Line(self._target.make(), side, self._limits)
         duplex.side = side
@@ -214,7 +216,7 @@ class Client:
             task.add_done_callback(self._closing_strays.discard)
             return
         edge = self._edge = opening.result()
-        line = cast("_Line | HttpLink", edge.link)
+        line = cast("_Line | HttpLink | HttpLine", edge.link)
         self._lost = line.end
         if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
@@ -229,7 +231,7 @@ class Client:
         if self._loop is None or not self._loop.is_running():
             self._closed = True
             if self._edge is not None:
-                cast("_Line | HttpLink", self._edge.link).abandon()
+                cast("_Line | HttpLink | HttpLine", self._edge.link).abandon()
             return
         await self._here(self._close())
 
@@ -359,6 +361,12 @@ class Client:
             await self.notify("notifications/roots/list_changed")
 
     async def _call(self, exchange: Exchange) -> Result:
+        try:
+            return await (await self._ready())(exchange)
+        except SessionGone as gone:
+            if gone.sent is not False:
+                raise
+        # turned away unread, because the session was forgotten: said once more, in a new one (#session-management)
         return await (await self._ready())(exchange)
 
     async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from ..revisions.http_probing import HttpProber
 from ..revisions.probing import Prober
@@ -14,7 +15,7 @@ from ..transport.http_client import HttpLink
 from ..transport.living import lives_of
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
-from ..wire.errors import LocalError
+from ..wire.errors import ConnectionEnded, LocalError
 from ..wire.exchange import Handler
 from ..wire.limits import Limits
 from ..wire.link import Channel
@@ -22,6 +23,7 @@ from ..wire.link import Channel
 __all__ = ["Target", "HttpTarget", "target_of"]
 
 OnNotice = Callable[[str, dict[str, Any]], None]
+OnEnd = Callable[[ConnectionEnded], None]
 
 
 class Target:
@@ -43,11 +45,12 @@ class HttpTarget:
 
     def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
         self.endpoint, self.limits = endpoint, limits
-        self.key = endpoint.origin  # a verdict holds for the origin (COMPAT-007)
+        # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
+        self.key = (endpoint.origin, urlsplit(endpoint.url).path)
         self.name = endpoint.origin
 
-    def link(self, on_notice: OnNotice) -> HttpLink:
-        return HttpLink(self.endpoint, self.limits, on_notice)
+    def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
+        return HttpLink(self.endpoint, self.limits, on_notice, on_end)
 
 
 def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:

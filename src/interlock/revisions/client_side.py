@@ -26,9 +26,11 @@ class ClientSide:
         self,
         on_notice: Callable[[str, dict[str, Any]], None],
         on_end: Callable[[ConnectionEnded], None],
+        where: str = "stdout",
     ) -> None:
         self._on_notice = on_notice
         self._on_end = on_end
+        self._where = where
         self._hear: Callable[[Id, Frame], bool] | None = None
         self.edge: ClientEdge | None = None
         self.junk_lines = 0
@@ -64,10 +66,10 @@ class ClientSide:
         self._on_notice(cast(str, frame.method), params)
 
     def junk(self, line: bytes, bad: BadFrame) -> bytes | None:
-        """Not a message: other output on the server's stdout. Skipped and reported, never answered."""
+        """Not a message: other output on the server's stdout, say. Skipped and reported, never answered."""
         self.junk_lines += 1
         if self.junk_lines <= _JUNK_LOGGED:
-            log.warning("! skipped %d bytes on stdout that are no message: %r", len(line), line[:200])
+            log.warning("! skipped %d bytes on %s that are no message: %r", len(line), self._where, line[:200])
         return None
 
     def ended(self, error: ConnectionEnded) -> None:

@@ -6,30 +6,51 @@ credential look the same in front of every era, so they are raised as what they 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol, cast
 
 from ..wire.errors import BadResult, HttpStatus, InterlockError, InternalError, NoCommonRevision, Refused
 from ..wire.link import Patience
 from .client_edge import ClientEdge
 from .discovery import Discovery, Legacy, Line
+from .handshake_client import initialize
 from .identity import Identity
 from .probing import Verdicts
 from .revision import Era, Revision
+from .session_requests import SAYS_OLDER, says_older
 from .stateless_http_client import StatelessHttpClient
 from .table import newest_of
 
 __all__ = ["HttpProber"]
 
-_SAYS_HANDSHAKE = frozenset({400, 404, 405})  # without a message of the stateless era in the body
+log = logging.getLogger("interlock.client")
+
+
+class OldLine(Line, Protocol):
+    """A line of the handshake era, not open yet."""
+
+    async def open(self) -> None: ...
+
+
+class HttpLine(Line, Protocol):
+    """A link to one endpoint that can also be spoken to in the older ways."""
+
+    def session(self) -> OldLine:
+        """Over Streamable HTTP with a handshake."""
+        ...
+
+    def stream(self) -> OldLine:
+        """Over HTTP+SSE."""
+        ...
 
 
 class HttpProber:
-    """Opens one endpoint: asks, corrects itself once, decides."""
+    """Opens one endpoint: asks, corrects itself once, decides, and falls back step by step."""
 
     def __init__(
         self,
-        dial: Callable[[], Awaitable[Line]],
+        dial: Callable[[], Awaitable[Any]],
         rows: dict[str, Revision],
         me: Identity,
         *,
@@ -38,13 +59,15 @@ class HttpProber:
         verdicts: Verdicts,
         target: Any = None,
     ) -> None:
-        self._dial = dial
+        self._dial: Callable[[], Awaitable[HttpLine]] = dial
+        self._rows, self._me, self._patience = rows, me, patience
         # `probe_seconds` bounds the wait for silence to mean something; here it never does (the table: timeout). A
         # gateway that was just updated may refuse a version and list it: on HTTP, to ask again costs one request.
         self._discovery = Discovery(rows, me, patience, StatelessHttpClient, is_legacy=_is_legacy, insists=True)
         self._verdicts = verdicts
         self._target = target
         self._stateless = newest_of(rows, Era.STATELESS)
+        self._handshake = newest_of(rows, Era.HANDSHAKE)
 
     async def open(self) -> ClientEdge:
         line = await self._dial()
@@ -53,28 +76,73 @@ class HttpProber:
         except BaseException:
             await line.close()
             raise
-        self._verdicts.put(self._target, edge.revision.era)
+        if edge.link is not line:
+            await line.close()  # it was only there to ask
         return edge
 
-    async def _settle_era(self, line: Line) -> ClientEdge:
+    async def _settle_era(self, line: HttpLine) -> ClientEdge:
         if self._stateless is None:
-            return await self._fall_back(line, Legacy("this client was told to speak revisions with a handshake only"))
-        try:
-            return await self._discovery.on(line, self._stateless)
-        except Legacy as verdict:
-            if self._verdicts.get(self._target) is Era.STATELESS and verdict.__cause__ is not None:
-                raise verdict.__cause__ from None  # confirmed once, it never falls back (modern.md §11)
-            return await self._fall_back(line, verdict)
+            return await self._shake_hands(line)
+        known = self._verdicts.get(self._target)
+        if known is Era.HANDSHAKE and self._handshake is not None:
+            try:
+                return await self._shake_hands(line)
+            except InterlockError as error:
+                if not says_older(error):
+                    raise
+                log.debug("= no handshake any more (%.200r): asking for the era again", str(error))
+        return await self._asked(line, self._stateless, known)
 
-    async def _fall_back(self, line: Line, why: Legacy) -> ClientEdge:
-        """Where the handshake over HTTP begins. There is none yet, and nothing is sent in its place."""
-        told = "over HTTP this client speaks only the revisions without a handshake, and the server none of them"
-        raise NoCommonRevision(f"{told}: {why}") from why.__cause__
+    async def _asked(self, line: HttpLine, newest: Revision, known: Era | None) -> ClientEdge:
+        try:
+            edge = await self._discovery.on(line, newest)
+        except Legacy as verdict:
+            if known is Era.STATELESS and verdict.__cause__ is not None:
+                raise verdict.__cause__ from None  # confirmed once, it never falls back (modern.md §11)
+            edge = await self._fall_back(line, verdict)
+        self._verdicts.put(self._target, edge.revision.era)  # only who has looked knows
+        return edge
+
+    async def _fall_back(self, line: HttpLine, why: Legacy) -> ClientEdge:
+        if self._handshake is None:
+            told = f"the server does not speak {', '.join(self._rows)}: server/discover gave {why}"
+            raise NoCommonRevision(told) from why.__cause__
+        log.debug("= server/discover gave %.200r: falling back to initialize", str(why))
+        return await self._shake_hands(line)
+
+    async def _shake_hands(self, line: HttpLine) -> ClientEdge:
+        """`initialize` by POST; where the server knows no such thing, the transport before that."""
+        try:
+            return await self._introduced(line.session())
+        except InterlockError as error:
+            self._verdicts.forget(self._target)  # it may be of the other era by now: look again next time
+            if not says_older(error):
+                raise
+            refused = error
+        older = line.stream()
+        try:
+            await older.open()
+        except BaseException as error:
+            await older.close()
+            if isinstance(error, InterlockError):
+                raise refused from error  # no such stream either: what it said first is what it meant
+            raise
+        return await self._introduced(older, opened=True)
+
+    async def _introduced(self, line: OldLine, *, opened: bool = False) -> ClientEdge:
+        wanted = cast(Revision, self._handshake)
+        try:
+            if not opened:
+                await line.open()
+            return await initialize(line, wanted, self._rows, self._me, self._patience, line.adopt)
+        except BaseException:
+            await line.close()
+            raise
 
 
 def _is_legacy(error: InterlockError) -> bool:
     """-32601 too: server/discover is what every stateless server has. A failure inside of the server (its status is
     5xx, if it is careful) says nothing about its era."""
     if isinstance(error, HttpStatus):
-        return error.status in _SAYS_HANDSHAKE
+        return error.status in SAYS_OLDER
     return isinstance(error, Refused | BadResult) and not isinstance(error, InternalError)

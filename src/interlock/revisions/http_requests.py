@@ -23,6 +23,7 @@ __all__ = ["Reply", "headers_for", "form_of", "answer_in", "message_in", "status
 
 JSON, EVENTS = "application/json", "text/event-stream"
 _REDIRECTS = frozenset({307, 308})  # the others turn a POST into a GET
+_REDIRECTS_OF_GET = _REDIRECTS | {301, 302, 303}
 
 _ADVICE = {
     401: "the server wants credentials: give them with headers={'Authorization': ...}",
@@ -50,6 +51,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     location: str | None = None
     challenge: str | None = None
     retry_after: str | None = None
+    session: str | None = None
 
     @property
     def media(self) -> str:
@@ -141,9 +143,9 @@ def _checked(frame: Frame, id: Id, method: str) -> Frame:
     raise BadResult(f"{method}: the server answered another request ({frame.id!r:.100}) than this one ({id})")
 
 
-def is_redirect(reply: Reply) -> bool:
-    """Does it ask for the same POST somewhere else?"""
-    return reply.status in _REDIRECTS and reply.location is not None
+def is_redirect(reply: Reply, verb: str = "POST") -> bool:
+    """Does it ask for the same request somewhere else?"""
+    return reply.location is not None and reply.status in (_REDIRECTS_OF_GET if verb == "GET" else _REDIRECTS)
 
 
 def status_error(reply: Reply, method: str, told: str = "") -> HttpStatus:

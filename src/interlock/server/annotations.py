@@ -84,14 +84,17 @@ def _is_field(value: Any) -> bool:
     return callable(getattr(value, "is_required", None)) and hasattr(value, "default_factory")
 
 
-def said_in_class(hint: Any) -> str | None:
-    """The description of a field in a class. msgspec reads the class itself, so a limit of others would be lost."""
+def said_in_class(hint: Any, *, checks: bool = True) -> str | None:
+    """The description of a field in a class. msgspec reads the class itself, so a limit of others would be lost.
+
+    Without `checks` nothing is read by it, and such a limit may stand there.
+    """
     while get_origin(hint) in (Required, NotRequired):
         (hint,) = get_args(hint)
     if get_origin(hint) is not Annotated:
         return None
     for extra in hint.__metadata__:
-        if _is_foreign(extra):
+        if checks and _is_foreign(extra):
             raise LocalError(f"{extra!r} is not checked in a field of a class: use msgspec.Meta there, or a model")
     return next((extra for extra in hint.__metadata__ if isinstance(extra, str)), None)
 

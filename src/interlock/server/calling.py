@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
@@ -48,17 +48,38 @@ def is_async(function: Callable[..., Any]) -> bool:
 def _in_thread(
     function: Callable[..., Any], name: str | None, run: Callable[[Callable[[], Any]], Awaitable[Any]]
 ) -> Caller:
-    if name is None:
-        return lambda arguments, exchange: run(functools.partial(function, **arguments))
+    if name is not None:
+        return _in_thread_knowing(function, name, run)
+
+    async def in_thread(arguments: dict[str, Any], exchange: Exchange) -> Any:
+        found = await run(functools.partial(function, **arguments))
+        return await found if _is_to_await(found) else found
+
+    return in_thread
+
+
+def _in_thread_knowing(
+    function: Callable[..., Any], name: str, run: Callable[[Callable[[], Any]], Awaitable[Any]]
+) -> Caller:
+    """With the context: one whose methods wait, unless the code inside of a plain wrapper is async after all."""
+    if is_async(inspect.unwrap(function)):
+        begin = _in_thread(function, None, run)
+        return lambda arguments, exchange: begin({**arguments, name: Context(exchange)}, exchange)
 
     async def in_thread(arguments: dict[str, Any], exchange: Exchange) -> Any:
         context = arguments[name] = BlockingContext(exchange, asyncio.get_running_loop())
         try:
-            return await run(functools.partial(function, **arguments))
+            found = await run(functools.partial(function, **arguments))
         finally:
             context.end()
+        return await found if _is_to_await(found) else found
 
     return in_thread
+
+
+def _is_to_await(found: Any) -> bool:
+    """A plain function around an async one gives what that one gives. By its type: an object may claim anything."""
+    return hasattr(cast("type[Any]", type(found)), "__await__")
 
 
 def _on_loop(function: Callable[..., Any], name: str | None) -> Caller:
@@ -67,6 +88,7 @@ def _on_loop(function: Callable[..., Any], name: str | None) -> Caller:
     async def on_loop(arguments: dict[str, Any], exchange: Exchange) -> Any:
         if name is not None:
             arguments[name] = Context(exchange)
-        return function(**arguments)
+        found = function(**arguments)
+        return await found if _is_to_await(found) else found
 
     return on_loop

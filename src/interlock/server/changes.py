@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 from ..wire.errors import InvalidParams
-from ..wire.exchange import Exchange, Principal, Result
+from ..wire.exchange import LOCAL, Exchange, Principal, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
 from ..wire.uris import has_uri_characters
+from .rate_limits import caller_key
 
 __all__ = ["Admits", "Changes", "check_watched"]
 
@@ -29,8 +30,8 @@ _LIST_NOTICES = {
 class _Listener:
     """One open listen exchange. Changes that nobody took yet are kept once each, so it cannot grow."""
 
-    def __init__(self, wanted: ListenFilter, principal: Principal) -> None:
-        self.wanted, self.principal = wanted, principal
+    def __init__(self, wanted: ListenFilter, principal: Principal, caller: Hashable) -> None:
+        self.wanted, self.principal, self.caller = wanted, principal, caller
         self.stirred = asyncio.Event()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
@@ -80,7 +81,8 @@ class Changes:
         """Acknowledge what is honoured, then tell of changes until the client or the server goes."""
         wanted: ListenFilter = exchange.params.notifications
         check_watched(wanted.resource_subscriptions)
-        listener = _Listener(wanted, exchange.peer.principal)
+        listener = _Listener(wanted, exchange.peer.principal, _caller(exchange))
+        self._check_sum(listener)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
             honoured = _honoured(wanted, offered)
@@ -94,11 +96,23 @@ class Changes:
             self._listeners.discard(listener)
         return {}
 
+    def _check_sum(self, one_more: _Listener) -> None:
+        """The bound is of a client, who may have many streams open."""
+        count = len(one_more.wanted.resource_subscriptions)
+        others = [each for each in list(self._listeners) if each.caller == one_more.caller] if count else []
+        if sum((len(each.wanted.resource_subscriptions) for each in others), count) > MOST_SUBSCRIPTIONS:
+            raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: end other streams first")
+
     def close(self) -> None:
         """End every listen exchange with its result: the server is going."""
         for listener in list(self._listeners):
             listener.ended = True
             listener.soon(listener.stirred.set)
+
+
+def _caller(exchange: Exchange) -> Hashable:
+    """Who watches: as for rate limits, and of those who own the process each connection for itself."""
+    return id(exchange.outlet) if exchange.peer.principal is LOCAL else caller_key(exchange)
 
 
 def check_watched(watched: Collection[str]) -> None:

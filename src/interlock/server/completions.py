@@ -11,6 +11,7 @@ from msgspec import UNSET
 from ..wire.errors import InternalError, InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Exchange, Result
 from ..wire.types.completion import CompleteParams, PromptRef
+from ..wire.types.prompts import Prompt
 from .calling import Caller, caller_of
 from .context import Context
 from .failures import failure_text
@@ -26,6 +27,7 @@ LONGEST_TYPED = 8 * 1024  # characters of a value to complete; a longer one is r
 NamesOf = Callable[[str | None, str | None], tuple[str, ...] | None]
 """The arguments of a prompt, or the variables of a template; None if there is none of that name."""
 _Place = tuple[str | None, str | None, str]
+_Found = dict[_Place, tuple[Signature, Caller]]
 
 
 class Suggestions(msgspec.Struct, frozen=True):
@@ -43,7 +45,7 @@ class Completions:
 
     def __init__(self, threads: Threads, names_of: NamesOf, elsewhere: Callable[[], bool] = lambda: False) -> None:
         self._threads, self._names_of, self._elsewhere = threads, names_of, elsewhere
-        self._found: dict[_Place, tuple[Signature, Caller]] = {}
+        self._found: _Found = {}
         self._was_offered = False
         self.takes_context = False
         """May any of them log? True from the first one on."""
@@ -61,11 +63,21 @@ class Completions:
             raise LocalError(f"there is no argument {argument!r} of {prompt or template!r}: register that first")
         return lambda function: self._add((prompt, template, argument), function)
 
-    def take(self, given: Mapping[str, Any], *, prompt: str | None = None, template: str | None = None) -> None:
+    def made(self, name: str, item: Any, given: Mapping[str, Any]) -> _Found:
         """What was said beside a prompt or a template: by argument, a function, or the values to choose from."""
+        prompt, template = (name, None) if isinstance(item.noun, Prompt) else (None, name)
+        made: _Found = {}
         for argument, source in given.items():
+            if argument not in item.names:
+                raise LocalError(f"complete={{{argument!r}: …}}: {name!r} has no such argument")
             function = source if callable(source) else _chooser(argument, source)
-            self.register(prompt, template, argument)(function)
+            made[prompt, template, argument] = self._caller(function)
+        return made
+
+    def keep(self, made: _Found) -> None:
+        self._found |= made
+        self._was_offered = self._was_offered or bool(made)
+        self.takes_context = self.takes_context or any(each.context is not None for each, _ in made.values())
 
     def forget(self, *, prompt: str | None = None, template: str | None = None) -> None:
         """The prompt or template is gone, and its suggestions with it."""
@@ -75,13 +87,14 @@ class Completions:
     def _add(self, place: _Place, function: F) -> F:
         if place in self._found:
             raise LocalError(f"there is a completion for {place[2]!r} of {place[0] or place[1]!r} already")
+        self.keep({place: self._caller(function)})
+        return function
+
+    def _caller(self, function: Callable[..., Any]) -> tuple[Signature, Caller]:
         signature = read_signature(function, Context)
         if not 1 <= len(signature.names) <= 2:
             raise LocalError("a completion takes the value so far and, if it likes, the known arguments")
-        self._was_offered = True
-        self.takes_context = self.takes_context or signature.context is not None
-        self._found[place] = (signature, caller_of(function, signature, self._threads))
-        return function
+        return signature, caller_of(function, signature, self._threads)
 
     async def complete(self, exchange: Exchange, *, hidden: bool = False) -> Result:
         """The answer to `completion/complete`: no suggestions where nobody completes a known argument.

@@ -132,7 +132,8 @@ class Context:
     def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
         """Ask the user to fill in a form; gives what they entered, as `wanted`.
 
-        `wanted` is a flat record type (msgspec, dataclass, TypedDict), a plain type, or a JSON Schema (gives a dict).
+        `wanted` is a flat record type (msgspec, dataclass, TypedDict, a model), a plain type, or a JSON Schema (gives a
+        dict).
         Raises `Declined` if the user says no, `CannotAsk` if the client cannot ask them.
 
         What stands before a question may run again: ask first and act after, or wrap the act in `once`.

@@ -9,21 +9,7 @@ import msgspec
 
 from .blocks import Media
 
-__all__ = ["encode_data", "from_plain", "schema_hook"]
-
-
-def schema_hook(kind: Any) -> dict[str, Any]:
-    """The schema of such a type, for msgspec to put in its place."""
-    if hasattr(kind, "model_json_schema") and hasattr(kind, "model_validate"):
-        return dict(kind.model_json_schema(mode="serialization", ref_template="#/$defs/{model}"))
-    if isinstance(kind, type) and issubclass(kind, PurePath):
-        return {"type": "string"}
-    raise NotImplementedError
-
-
-def from_plain(kind: Any, value: Any) -> Any:
-    """Plain data as such a type; raises where it does not fit."""
-    return kind.model_validate(value) if hasattr(kind, "model_validate") else kind(value)
+__all__ = ["encode_data"]
 
 
 def _to_plain(value: Any) -> Any:

@@ -11,7 +11,8 @@ import logging
 import secrets
 from typing import Any, cast
 
-from ..wire.errors import Refused, ToolError
+from ..wire.display import display
+from ..wire.errors import Refused, ResourceNotFound, ToolError
 
 __all__ = ["failure_text", "reference_to"]
 
@@ -24,9 +25,13 @@ def failure_text(error: BaseException, kind: str, name: str) -> str:
     Raises again what is no failure of the function: a refusal, and the end of the run itself.
     """
     found = _only(error)
+    if kind == "tool" and isinstance(found, ResourceNotFound):  # which the tool looked for, not its caller
+        return f"The tool {name} failed: {display(str(found))}"
     if isinstance(found, Refused) or _ends_the_run(found):
         raise found
     words = _words(found)
+    if words == "":
+        words = f"The {kind} {name} failed"
     if words is None:
         words = f"The {kind} {name} failed unexpectedly (reference {reference_to(error, kind, name)})"
     return words

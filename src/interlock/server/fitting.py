@@ -18,16 +18,19 @@ __all__ = ["fitting"]
 
 def fitting(signature: Signature) -> Arguments:
     """For a tool with type hints."""
-    decode, asdict = signature.decoder.decode, msgspec.structs.asdict
+    decode, asdict, fill = signature.decoder.decode, msgspec.structs.asdict, signature.fill
     made: list[Mender] = []
 
     def arguments(raw: Raw) -> dict[str, Any]:
         try:
-            return asdict(decode(raw))
+            found = decode(raw)
         except msgspec.ValidationError:
             if not made:
                 made.append(_mender(signature))
             return made[0].mend(raw)
+        if fill is not None:
+            fill(found)
+        return asdict(found)
 
     return arguments
 

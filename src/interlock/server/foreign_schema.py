@@ -13,16 +13,19 @@ _ONE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", 
 _PREFIX = "#/$defs/"
 
 
-def inlined(schema: Schema, definitions: Schema) -> Schema:
-    """The schema in one piece; what contains itself is put into `definitions`, under a name that is free there."""
-    return _Tidier(cast(Schema, schema.get("$defs", {})), definitions).tidy(
+def inlined(schema: Schema, definitions: Schema, *, nulls: bool = False) -> Schema:
+    """The schema in one piece; what contains itself is put into `definitions`, under a name that is free there.
+
+    `nulls`: an optional that is None by default keeps its null, as results say it.
+    """
+    return _Tidier(cast(Schema, schema.get("$defs", {})), definitions, nulls).tidy(
         {word: value for word, value in schema.items() if word != "$defs"}
     )
 
 
 class _Tidier:
-    def __init__(self, parts: Schema, definitions: Schema) -> None:
-        self._parts, self._definitions = parts, definitions
+    def __init__(self, parts: Schema, definitions: Schema, nulls: bool) -> None:
+        self._parts, self._definitions, self._nulls = parts, definitions, nulls
         self._open: list[str] = []
         self._names: dict[str, str] = {}
 
@@ -35,7 +38,7 @@ class _Tidier:
         if isinstance(reference, str) and reference.startswith(_PREFIX):
             del told["$ref"]
             return {**self._part(reference.removeprefix(_PREFIX)), **told}
-        return _compact(told)
+        return told if self._nulls else _compact(told)
 
     def _value(self, word: str, value: Any) -> Any:
         if word in _MAPS and isinstance(value, dict):

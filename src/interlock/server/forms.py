@@ -9,12 +9,16 @@ from typing import Any, cast
 import msgspec
 
 from ..revisions.forms import check_content, check_form
+from ..wire.display import display
 from ..wire.errors import InvalidParams, LocalError
-from .choices import put_in_order
+from .models import decode_custom
+from .type_schema import TypeWriter, without_null
+from .whole_records import filler_of
 
 __all__ = ["Form", "form_of", "check_accepted"]
 
 _VALUE = "value"
+_LONGEST_REASON = 300  # characters; it may repeat what the user typed
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -37,61 +41,36 @@ def form_of(wanted: Any) -> Form:
 def _form_of_type(wanted: Any, written: str) -> Form:
     """As it was written: two `Literal`s of the same choices are equal, whatever their order."""
     try:
-        described = put_in_order(msgspec.json.schema(wanted), wanted)
-    except (TypeError, ValueError) as error:
+        writer = TypeWriter([wanted])
+        schema = writer.schemas()[0]
+    except (TypeError, ValueError, LocalError) as error:
         raise LocalError(f"no form can be made of {wanted!r}: {error}") from None
-    schema = _resolved(described, described.get("$defs", {}))
+    if writer.definitions:
+        raise LocalError(f"no form can be made of {wanted!r}: it contains itself, and forms are flat")
     if schema.get("type") == "object" and "properties" in schema:
         return _record(wanted, schema)
-    field = _field(schema, described.get("$defs", {}))
-    single = {"type": "object", "properties": {_VALUE: field}, "required": [_VALUE]}
+    # without `| None`: an optional field may stay empty
+    single = {"type": "object", "properties": {_VALUE: without_null(schema)}, "required": [_VALUE]}
     check_form(single)
     return Form(single, lambda content: _convert(content.get(_VALUE), wanted))
 
 
 def _record(wanted: Any, described: dict[str, Any]) -> Form:
-    definitions = described.pop("$defs", {})
-    properties = cast("dict[str, Any]", described["properties"])
-    fields = {name: _field(field, definitions) for name, field in properties.items()}
+    fields = {name: without_null(field) for name, field in described["properties"].items()}
     schema = {"type": "object", "properties": fields, "required": list(described.get("required", []))}
     check_form(schema)
     return Form(schema, lambda content: _convert(content, wanted))
 
 
-def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema a reference stands for, its definitions kept beside it."""
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return dict(schema)
-    found = cast("dict[str, Any]", definitions.get(reference.rpartition("/")[2], {}))
-    beside = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**found, **beside, "$defs": definitions}
-
-
-def _field(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """One field: references followed, `| None` left out (an optional field may stay empty), choices with their type."""
-    field = _resolved(schema, definitions)
-    field.pop("$defs", None)
-    options = cast("list[dict[str, Any]]", field.get("anyOf", []))
-    real = [option for option in options if option.get("type") != "null"]
-    if options and len(real) == 1:
-        rest = {key: value for key, value in field.items() if key not in ("anyOf", "default")}
-        return {**_field(real[0], definitions), **rest}
-    if "items" in field:
-        field["items"] = _field(cast("dict[str, Any]", field["items"]), definitions)
-    if "enum" in field and "type" not in field:
-        field["type"] = "string"
-    if field.get("default", ...) is None:
-        del field["default"]
-    return field
-
-
 def _convert(content: Any, wanted: Any) -> Any:
     try:
-        return msgspec.convert(content, wanted)
+        found = msgspec.convert(content, wanted, dec_hook=decode_custom)
     except msgspec.ValidationError as error:
-        told = str(error).replace("`", "'")
+        told = display(str(error).replace("`", "'"), _LONGEST_REASON)
         raise InvalidParams(f"The answer does not fit what was asked for: {told}") from None
+    if (fill := filler_of([wanted])) is not None:
+        fill(found)
+    return found
 
 
 def check_accepted(form: Form, content: Any) -> None:

@@ -23,7 +23,7 @@ from ..wire.errors import InternalError, LocalError, ToolError
 from ..wire.exchange import Exchange, Handler, Result
 from .context import Context
 from .home import Home
-from .schema import read_signature
+from .schema import name_of, read_signature
 from .span import Make, Span
 
 __all__ = ["Lifespans", "Lifespan"]
@@ -190,11 +190,11 @@ async def _leave(carrier: Any, spans: list[Span]) -> None:
 def _maker(name: str, lifespan: Lifespan) -> Callable[[Exchange | None], AbstractAsyncContextManager[Any]]:
     """How to make its context manager for a request, checked now."""
     if inspect.isgeneratorfunction(lifespan) or inspect.iscoroutinefunction(lifespan):
-        raise LocalError(f"{lifespan!r:.100}: a lifespan is an `async def` that yields once")
+        raise LocalError(f"{name_of(lifespan):.100}: a lifespan is an `async def` that yields once")
     signature = read_signature(lifespan, Context)
     if signature.names or (name == "app" and signature.context is not None):
         takes = "nothing: there is no request yet" if name == "app" else "nothing but the context"
-        raise LocalError(f"{lifespan!r:.100}: the {name} lifespan takes {takes}")
+        raise LocalError(f"{name_of(lifespan):.100}: the {name} lifespan takes {takes}")
     make = asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
     context = signature.context
     if context is None:

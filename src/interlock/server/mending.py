@@ -25,7 +25,9 @@ __all__ = ["Mender", "mend_given"]
 
 LONGEST_NAME = 64
 MOST_UNKNOWN = 20
+LONGEST_REASON = 300
 _PLACE = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
+_AT = re.compile(r" - at `\$[^`]*`\Z")  # at the end: a value may hold such words too
 _PARTS = msgspec.json.Decoder(dict[str, Raw])
 _NOWHERE: Any = object()
 
@@ -53,7 +55,7 @@ class Mender:
                 lines.append(_line(name, "missing", self._properties[name], self._definitions))
         if lines:
             raise Unmendable(lines)
-        return msgspec.structs.asdict(self._signature.decoder.decode(msgspec.json.encode(kept)))
+        return self._signature.decode(msgspec.json.encode(kept))
 
     def _part(self, name: str, raw: Raw, decoder: msgspec.json.Decoder[Any]) -> tuple[Raw, str | None]:
         """One argument as it is if it fits, in the wanted type if that is beyond doubt, else what is wrong with it."""
@@ -106,14 +108,15 @@ def mend_given(value: dict[str, Any], check: Check, schema: dict[str, Any], firs
 
 def _line(place: str, wrong: str, schema: Any, definitions: dict[str, Any]) -> str:
     wanted, example = words_of(schema, definitions), example_of(schema, definitions)
-    told = f"{display(place, LONGEST_NAME * 2)}: {wrong}"
+    told = f"{display(place, LONGEST_NAME * 2)}: {display(wrong, LONGEST_REASON)}"  # it may repeat what the peer sent
     told += f"; expected {wanted}" if wanted != "a value" else ""
     return f"{told}; for example {shown(example)}" if example is not NO_EXAMPLE else told
 
 
 def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[str, Any]) -> str:
     """msgspec's one line (`Expected `int`, got `str` - at `$[0].x``) with the place, the value and the shape."""
-    wrong, _, place = message.partition(" - at `")
+    said = _AT.search(message)
+    wrong, place = (message[: said.start()], said[0]) if said else (message, "")
     steps = [found[1] or found[2] for found in _PLACE.finditer(place)]
     for step in steps:
         schema = _schema_at(schema, step, definitions)
@@ -151,7 +154,7 @@ def _given_line(problem: Problem, schema: dict[str, Any], definitions: dict[str,
     part: Any = schema
     for step in problem.where[:-1]:
         part = cast(Any, part)[step] if isinstance(part, dict | list) else {}
-    return _line(place or "arguments", display(problem.message, 300), part, definitions)
+    return _line(place or "arguments", problem.message, part, definitions)
 
 
 # --- names ----------------------------------------------------------------------------------------------

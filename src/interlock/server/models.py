@@ -26,9 +26,9 @@ def is_path(kind: Any) -> bool:
     return pathlib is not None and isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
 
 
-def model_schema(model: Any) -> dict[str, Any]:
-    """What the model says of itself, by the names that callers use."""
-    return cast("dict[str, Any]", model.model_json_schema())
+def model_schema(model: Any, *, gives: bool = False) -> dict[str, Any]:
+    """What the model says of itself, by the names that callers use; `gives`: of what it is written as."""
+    return cast("dict[str, Any]", model.model_json_schema(mode="serialization") if gives else model.model_json_schema())
 
 
 def decode_custom(kind: Any, value: Any) -> Any:

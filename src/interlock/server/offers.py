@@ -7,7 +7,7 @@ them are looked at before any of them changes, by one thread at a time; who read
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from ..wire.errors import LocalError
@@ -67,13 +67,18 @@ class Offers:
 
     # --- adding and removing ----------------------------------------------------------------------
 
-    def add(self, kind: str, name: str, item: Any) -> None:
-        """One more of `tools`, `prompts`, `resources`, `methods` or `notifications`; a name is taken once."""
+    def add(self, kind: str, name: str, item: Any, complete: Mapping[str, Any] | None = None) -> None:
+        """One more of `tools`, `prompts`, `resources`, `methods` or `notifications`; a name is taken once.
+
+        With what completes its arguments: if that is wrong nothing is added.
+        """
         with _changing:
             places = list(self._places(kind, name, item))
             _check_free(places)
+            completed = self.completions.made(name, item, complete) if complete else {}
             for offers, _, where, what in places:
                 offers._put(kind, where, what)
+            self.completions.keep(completed)
         _tell(places)
 
     def remove(self, kind: str, name: str) -> None:

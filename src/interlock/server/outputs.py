@@ -18,9 +18,10 @@ from ..wire.errors import LocalError
 from ..wire.frames import encode
 from ..wire.types.content import EmbeddedResource
 from .blocks import BLOCK_TYPES, File
-from .data import from_plain, schema_hook
+from .models import decode_custom
 from .results import Check, ToolResult
 from .schema import hints_of
+from .type_schema import TypeWriter
 
 __all__ = ["Output", "OutputSchema", "read_output"]
 
@@ -122,7 +123,7 @@ def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
     """The schema of a type. Of an annotation that has none, none; of a type that was asked for, a clear word."""
     try:
-        decoder = msgspec.json.Decoder(hint, dec_hook=from_plain)
+        decoder = msgspec.json.Decoder(hint, dec_hook=decode_custom)
         schema = _schema_of(hint)
     except Exception as error:
         if asked_by is None:
@@ -168,51 +169,11 @@ def _refuse(value: Any) -> None:
 
 
 def _schema_of(hint: Any) -> dict[str, Any]:
-    """2020-12, without references but for types that hold themselves."""
-    (root,), parts = msgspec.json.schema_components([hint], schema_hook=schema_hook, ref_template="#/$defs/{name}")
-    for name, part in list(parts.items()):
-        parts.update(cast("dict[str, Any]", part).pop("$defs", {}))
-        if part.get("title") == name:
-            del part["title"]
-    parts.update(root.pop("$defs", {}))
-    lasting = {name for name in parts if _reaches(name, parts[name], parts, set())}
-    found = _inlined(root, parts, lasting)
-    kept = {name: _inlined(parts[name], parts, lasting) for name in lasting}
-    if "$ref" in found:  # a type that holds itself is the root too: its own keywords are wanted there
-        found = {**kept[found["$ref"].rpartition("/")[2]]}
-    return found | ({"$defs": dict(sorted(kept.items()))} if kept else {})
-
-
-def _refs(node: Any) -> list[str]:
-    """The names of all definitions that a schema points to."""
-    if isinstance(node, list):
-        return [name for each in cast("list[Any]", node) for name in _refs(each)]
-    if not isinstance(node, dict):
-        return []
-    members = cast("dict[str, Any]", node)
-    own = [members["$ref"].rpartition("/")[2]] if isinstance(members.get("$ref"), str) else []
-    return own + [name for each in members.values() for name in _refs(each)]
-
-
-def _reaches(wanted: str, node: Any, parts: dict[str, Any], seen: set[str]) -> bool:
-    for name in _refs(node):
-        if name == wanted:
-            return True
-        if name not in seen and name in parts:
-            seen.add(name)
-            if _reaches(wanted, parts[name], parts, seen):
-                return True
-    return False
-
-
-def _inlined(node: Any, parts: dict[str, Any], lasting: set[str]) -> Any:
-    """The schema with every pointer to a finite definition replaced by it."""
-    if isinstance(node, list):
-        return [_inlined(each, parts, lasting) for each in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    members = cast("dict[str, Any]", node)
-    name = members["$ref"].rpartition("/")[2] if isinstance(members.get("$ref"), str) else None
-    if name in parts and name not in lasting:
-        members = {**parts[name], **{key: value for key, value in members.items() if key != "$ref"}}
-    return {key: _inlined(value, parts, lasting) for key, value in members.items()}
+    """As for arguments, but of what goes out. A type that holds itself is the root too, with its own keywords there."""
+    writer = TypeWriter([hint], gives=True)
+    (found,) = writer.schemas()
+    if not (definitions := writer.definitions):
+        return found
+    if "$ref" in found:
+        found = definitions[found["$ref"].rpartition("/")[2]]
+    return {**found, "$defs": definitions}

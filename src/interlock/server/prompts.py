@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.types.common import Icon
@@ -22,11 +23,13 @@ from .calling import caller_of
 from .context import Context
 from .failures import failure_text
 from .icons import checked_icons
-from .schema import docs_of, read_signature
+from .schema import docs_of, plain_name, read_signature
 from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
+
+_LONGEST_REASON = 300  # characters; it may repeat what the peer sent
 
 
 class RegisteredPrompt:
@@ -49,7 +52,7 @@ class RegisteredPrompt:
         self.names = signature.names
         if is_stream(function):
             raise LocalError(f"{function!r}: a prompt returns its messages, all at once: it cannot be a generator")
-        named = name or cast(str, getattr(function, "__name__", ""))
+        named = name or plain_name(function)
         self.noun = Prompt(
             name=named,
             title=title or UNSET,
@@ -62,16 +65,16 @@ class RegisteredPrompt:
             icons=checked_icons(icons, named),
             meta=dict(meta) if meta else UNSET,
         )
-        self._arguments: type[Any] = signature.decoder.type
+        self._arguments = signature.from_text
         self._call = caller_of(function, signature, threads)
 
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)
         try:
-            arguments = msgspec.structs.asdict(msgspec.convert(params.arguments or {}, self._arguments, strict=False))
+            arguments = self._arguments(params.arguments or {})
         except msgspec.ValidationError as error:
-            told = f"Invalid arguments for {self.noun.name}: {str(error).replace('`', chr(39))}"
-            raise InvalidParams(told) from None
+            wrong = display(str(error).replace("`", "'"), _LONGEST_REASON)
+            raise InvalidParams(f"Invalid arguments for {self.noun.name}: {wrong}") from None
         try:
             messages = _messages(await self._call(arguments, exchange))
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives

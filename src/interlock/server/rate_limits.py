@@ -51,6 +51,7 @@ class RateLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HTTP_LIMITS = RateLimits()
+_IPV4_INSIDE = bytes(10) + b"\xff\xff"  # ::ffff:192.0.2.1 (RFC 4291 §2.5.5.2)
 
 
 class Buckets:
@@ -117,13 +118,14 @@ def caller_key(exchange: Exchange) -> Hashable:
 
 
 def _network(address: str) -> Hashable:
-    """An IPv6 host has a whole /64 to itself, so that is what counts."""
+    """An IPv6 host has a whole /64 to itself, so that is what counts; who listens for both writes IPv4 in it."""
     if ":" not in address:
         return address
     try:
-        return socket.inet_pton(socket.AF_INET6, address.partition("%")[0])[:8]
+        found = socket.inet_pton(socket.AF_INET6, address.partition("%")[0])
     except (OSError, ValueError):
         return address
+    return socket.inet_ntop(socket.AF_INET, found[12:]) if found.startswith(_IPV4_INSIDE) else found[:8]
 
 
 async def _told(wait: float) -> Result:

@@ -18,6 +18,7 @@ from .annotations import NO_DEFAULT, Made, default_of, optional, readable
 from .docstrings import Docs, read_docstring
 from .models import decode_custom
 from .type_schema import TypeWriter, with_default
+from .whole_records import Fill, filler_of
 
 __all__ = ["Signature", "docs_of", "hints_of", "is_context", "name_of", "parameters_of", "plain_name", "read_signature"]
 
@@ -40,10 +41,20 @@ class Signature(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
     context: str | None
     names: tuple[str, ...]
+    fill: Fill | None = None
+    """What completes the records in arguments, where msgspec leaves something out."""
+
+    def decode(self, raw: msgspec.Raw | bytes) -> dict[str, Any]:
+        """Arguments out of JSON. Raises `msgspec.ValidationError` for what does not fit."""
+        return self._given(self.decoder.decode(raw))
 
     def from_text(self, values: typing.Mapping[str, Any]) -> dict[str, Any]:
         """Arguments out of values that are all text, as in a prompt or a URI: `int` means a text of digits."""
-        found = msgspec.convert(values, self.decoder.type, strict=False, dec_hook=decode_custom)
+        return self._given(msgspec.convert(values, self.decoder.type, strict=False, dec_hook=decode_custom))
+
+    def _given(self, found: msgspec.Struct) -> dict[str, Any]:
+        if self.fill is not None:
+            self.fill(found)
         return msgspec.structs.asdict(found)
 
 
@@ -74,7 +85,8 @@ def _signature(fields: list[_Field], context: str | None, docs: Docs, closed: bo
     members = [_struct_field(field) for field in fields]
     arguments = msgspec.defstruct("Arguments", members, kw_only=True, forbid_unknown_fields=closed)
     decoder = msgspec.json.Decoder(arguments, dec_hook=decode_custom)
-    return Signature(decoder, _schema(fields, docs, closed), context, tuple(field.name for field in fields))
+    names, fill = tuple(field.name for field in fields), filler_of(field.hint for field in fields)
+    return Signature(decoder, _schema(fields, docs, closed), context, names, fill)
 
 
 def _schema(fields: list[_Field], docs: Docs, closed: bool) -> dict[str, Any]:

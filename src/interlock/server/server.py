@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET
 
@@ -37,6 +37,7 @@ from .icons import checked_icons
 from .lifespans import Lifespans
 from .mounting import Mount
 from .offers import Offers
+from .options import check_bare, check_options, check_uri_given, named_by
 from .outputs import OutputSchema
 from .own_methods import OwnMethod, check_method, check_notification
 from .prompts import RegisteredPrompt
@@ -50,6 +51,9 @@ __all__ = ["Server"]
 if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
+_TOOL_OPTIONS = named_by(RegisteredTool) - {"threads", "guards"}  # which are the server's own
+_PROMPT_OPTIONS = named_by(RegisteredPrompt) - {"threads"} | {"complete"}
+_RESOURCE_OPTIONS = frozenset(ResourceFacts.__annotations__)
 F = TypeVar("F", bound=Callable[..., Any])
 V = TypeVar("V", bound=Visible)
 
@@ -81,6 +85,7 @@ class Server:
         visible: Visible | None = None,
         **guards: Unpack[GuardOptions],
     ) -> None:
+        check_options("Server", guards, _SERVER_OPTIONS)
         self.info = Implementation(
             name=name,
             version=version,
@@ -172,6 +177,8 @@ class Server:
         Resources, templates and methods keep their names. What is taken already is refused, here and whenever
         something is added to either. Requests go through the whole of the other server: its filters, its lifespans.
         """
+        if not (isinstance(cast(Any, prefix), str) and isinstance(cast(Any, other), Server)):
+            raise LocalError("mount(prefix, other) takes a text and a Server")
         self._offers.mount(Mount(prefix, other, other._offers, self._offers))
         self.lives.mount(other.lives)
 
@@ -248,10 +255,15 @@ class Server:
             self.add_tool(function, **facts)
             return function
 
-        return register if function is None else register(function)
+        check_options("tool", facts, _TOOL_OPTIONS)
+        if function is None:
+            return register
+        check_bare("tool", function)
+        return register(function)
 
     def add_tool(self, function: Callable[..., Any], **facts: Any) -> None:
         """The same as a plain call, with the facts that `tool` takes. From any thread, also while calls run."""
+        check_options("tool", facts, _TOOL_OPTIONS)
         check_author_keys(facts.get("meta"))
         tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
         self._offers.add("tools", tool.name, tool)
@@ -262,6 +274,8 @@ class Server:
         With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
+        check_uri_given(uri)
+        check_options("resource", facts, _RESOURCE_OPTIONS)
         check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
@@ -272,10 +286,11 @@ class Server:
 
     def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
+        check_uri_given(uri)
+        check_options("resource", facts, _RESOURCE_OPTIONS)
         check_author_keys(facts.get("meta"))
         resource = self._offers.resources.make(uri, function, **facts)
-        self._offers.add("resources", uri, resource)
-        self._offers.completions.take(resource.complete, template=uri)
+        self._offers.add("resources", uri, resource, resource.complete)
 
     @overload
     def prompt(self, function: F) -> F: ...
@@ -297,16 +312,20 @@ class Server:
             self.add_prompt(function, **facts)
             return function
 
-        return register if function is None else register(function)
+        check_options("prompt", facts, _PROMPT_OPTIONS)
+        if function is None:
+            return register
+        check_bare("prompt", function)
+        return register(function)
 
     def add_prompt(
         self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
     ) -> None:
         """The same as a plain call, with the facts that `prompt` takes. From any thread."""
+        check_options("prompt", facts, _PROMPT_OPTIONS)
         check_author_keys(facts.get("meta"))
         prompt = RegisteredPrompt(function, threads=self._threads, **facts)
-        self._offers.add("prompts", prompt.noun.name, prompt)
-        self._offers.completions.take(complete or {}, prompt=prompt.noun.name)
+        self._offers.add("prompts", prompt.noun.name, prompt, complete or {})
 
     def completion(self, *, argument: str, prompt: str | None = None, template: str | None = None) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt, or for a variable of a resource template.
@@ -401,3 +420,6 @@ class Server:
             raise LocalError(
                 f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http': run('http', ...)"
             )
+
+
+_SERVER_OPTIONS = named_by(Server.__init__) | frozenset(GuardOptions.__annotations__)

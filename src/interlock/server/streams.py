@@ -8,6 +8,7 @@ plain generator may also `return` it. Progress is rate-limited as all progress i
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
@@ -22,10 +23,11 @@ from .data import encode_data
 from .results import ToolResult
 from .schema import Signature
 
-__all__ = ["is_stream", "streamed", "LONGEST_MESSAGE", "MOST_PARTIAL_BYTES"]
+__all__ = ["is_stream", "streamed", "LONGEST_MESSAGE", "MOST_PARTIAL_BYTES", "VALUES_A_TURN"]
 
 LONGEST_MESSAGE = 1000  # characters of a text on the way that go out as message; the result has all of it
 MOST_PARTIAL_BYTES = 256 * 1024  # of a value on the way; a larger one is told without the value
+VALUES_A_TURN = 100  # of a generator on the loop, before others get theirs
 _PLACE = "_interlock_context"  # the context's parameter, where the function takes none
 
 
@@ -64,8 +66,7 @@ def _in_task(function: Callable[..., Any], place: str, hidden: bool) -> Callable
         last: Any = None
         try:
             async for last in values:
-                if telling.wanted:
-                    await telling.tell(last)
+                await telling.pass_by(last)
         finally:
             await values.aclose()  # its own `finally` runs now, not when somebody collects it
         return last
@@ -106,8 +107,7 @@ def _on_loop(function: Callable[..., Any], place: str, hidden: bool) -> Callable
                     last = next(values)
                 except StopIteration as end:
                     return last if end.value is None else end.value
-                if telling.wanted:
-                    await telling.tell(last)
+                await telling.pass_by(last)
         finally:
             values.close()
 
@@ -124,6 +124,15 @@ class _Telling:
         self._count = 0
         self._partial = exchange.meta.partial is True
         self.wanted = exchange.meta.progress_token is not UNSET
+
+    async def pass_by(self, value: Any) -> None:
+        """On the loop, which gets a turn now and then: a generator that never waits must be there to be cancelled."""
+        if self.wanted:
+            await self.tell(value)
+        else:
+            self._count += 1
+        if not self._count % VALUES_A_TURN:
+            await asyncio.sleep(0)
 
     async def tell(self, value: Any) -> None:
         self._count += 1

@@ -131,6 +131,7 @@ class Threads:
             return await job.future
         except asyncio.CancelledError:
             job.forget()
+            _take_out(self._jobs, job)
             raise
 
     def _stir(self, home: _Home, count: int) -> None:
@@ -200,6 +201,8 @@ class OwnThreads:
             return await job.future
         except asyncio.CancelledError:
             job.forget()
+            with self._lock:
+                _take_out(self._waiting, job)
             raise
 
     def _has_room(self, job: _Job) -> bool:
@@ -232,6 +235,14 @@ class OwnThreads:
                     return job
             self._running -= 1
         return None
+
+
+def _take_out(waiting: deque[_Job], job: _Job) -> None:
+    """What nobody waits for leaves the queue: else calls that come and go would pile up behind threads that hang."""
+    try:
+        waiting.remove(job)
+    except ValueError:
+        pass  # a thread has it already
 
 
 def _start(work: Callable[..., None], name: str, *arguments: Any) -> None:

@@ -1,8 +1,8 @@
 """JSON Schema of Python types, written for models and for clients that know little of JSON Schema.
 
 Dialect 2020-12. Everything is written in place; only a type that contains itself is a `$ref` into `$defs`, as there is
-no other way. No titles. Choices stand in the author's order. Where None is the default, absence says it, so null is not
-offered: it is accepted all the same.
+no other way. No titles. Choices stand in the author's order. Where None is the default of an argument, absence says it,
+so null is not offered: it is accepted all the same. Of a result it is, as it goes out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .annotations import said_in_class
 from .foreign_schema import inlined
 from .models import is_model, is_path, model_schema
 
-__all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default"]
+__all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
@@ -31,8 +31,10 @@ _ONE_TYPE = frozenset({"boolean", "integer", "number", "string", "array", "objec
 class TypeWriter:
     """Writes the schemas of the types it was made for, and collects the definitions they share."""
 
-    def __init__(self, hints: Iterable[Any]) -> None:
+    def __init__(self, hints: Iterable[Any], *, gives: bool = False) -> None:
+        """`gives`: the types are of what goes out, not of what comes in."""
         hints = list(hints)
+        self._gives = gives
         self.nodes = mi.multi_type_info(hints)
         self.definitions: Schema = {}
         self._names: dict[int, str] = {}
@@ -107,7 +109,7 @@ class TypeWriter:
     def record(self, node: Any) -> Schema:
         if isinstance(node, mi.NamedTupleType) or getattr(node, "array_like", False):
             return self._row(node)
-        if hasattr(node.cls, "__pydantic_fields__"):
+        if hasattr(node.cls, "__pydantic_fields__") and not self._gives:
             raise LocalError(
                 f"{node.cls.__name__}: a dataclass of pydantic is not checked as it would: make it a model"
             )
@@ -132,19 +134,25 @@ class TypeWriter:
         return {**(row if closed else {key: row[key] for key in row if key not in ("items", "maxItems")})}
 
     def field(self, field: mi.Field, hint: Any) -> Schema:
-        said = said_in_class(hint)
+        said = said_in_class(hint, checks=not self._gives)
         written = {**({"description": said} if said else {}), **self.write(field.type)}
+        if field.default is None and self._gives:
+            return written
         if field.default is not msgspec.NODEFAULT:
             return with_default(written, field.default)
         if field.default_factory in (list, dict, set):
             return with_default(written, cast("Callable[[], Any]", field.default_factory)())
         return written
 
+    def decimal(self, node: Any) -> Schema:
+        """It goes out as a text, which may also say that it is no number."""
+        return {"type": "string"} if self._gives else {"type": ["number", "string"], "pattern": DECIMAL}
+
     def custom(self, node: Any) -> Schema:
         if is_path(node.cls):
             return {"type": "string"}
         if is_model(node.cls):
-            return inlined(model_schema(node.cls), self.definitions)
+            return inlined(model_schema(node.cls, gives=self._gives), self.definitions, nulls=self._gives)
         if node.cls is object:
             return {}
         raise LocalError(f"JSON has nothing for the type {node.cls!r}: use one that can be written as JSON")
@@ -202,7 +210,7 @@ _WRITERS: tuple[tuple[Any, Callable[[TypeWriter, Any], Schema]], ...] = (
     (mi.TimeType, _time),
     (mi.TimeDeltaType, _format("duration")),
     (mi.UUIDType, _format("uuid")),
-    (mi.DecimalType, _plain({"type": ["number", "string"], "pattern": DECIMAL})),
+    (mi.DecimalType, TypeWriter.decimal),
     (mi.CustomType, TypeWriter.custom),
 )
 

@@ -77,7 +77,8 @@ def _stays(value: str) -> bool:
 
 
 def _is_file_name(value: str) -> bool:
-    return not _DRIVE.match(value) and not _STILL_ENCODED.search(value)
+    """Nor dots and blanks alone: Windows drops blanks and dots at the end, which makes `.. ` climb."""
+    return not _DRIVE.match(value) and not _STILL_ENCODED.search(value) and value.strip(". ") != ""
 
 
 def _decoded(raw: str) -> str | None:

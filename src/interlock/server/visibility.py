@@ -15,6 +15,7 @@ from ..wire.exchange import Principal
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
+from .schema import name_of
 
 __all__ = ["Item", "Visible", "check_visible", "is_visible"]
 
@@ -47,8 +48,14 @@ Visible = Callable[[Principal, Item], bool]
 
 
 def check_visible(visible: Visible) -> None:
-    if inspect.iscoroutinefunction(visible) or not callable(visible):
-        raise LocalError(f"{visible!r:.100} must be a plain function of a principal and an item: it answers at once")
+    try:
+        fits = not inspect.iscoroutinefunction(visible) and inspect.signature(visible).bind(None, None)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise LocalError(
+            f"{name_of(visible):.100} must be a plain function of a principal and an item: it answers at once"
+        )
 
 
 def is_visible(visible: Visible, principal: Principal, noun: Any) -> bool:

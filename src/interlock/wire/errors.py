@@ -28,6 +28,7 @@
     │   ├── ConnectionClosed          we closed it
     │   ├── ConnectionLost (sent)     it broke, or the peer stopped answering
     │   └── PeerClosed                the peer ended it (exit code, tail of stderr)
+    │       └── SessionGone           over HTTP: the server has forgotten the session
     └── ToolError                     a tool's own failure, written by its author for the model
 
 A timeout of ours and an error that the peer sent can never be confused: the first is a `LocalError`,
@@ -67,6 +68,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionLost",
     "PeerClosed",
+    "SessionGone",
     "ToolError",
     "refusal",
 ]
@@ -261,6 +263,10 @@ class PeerClosed(ConnectionEnded):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{text}\n--- the last lines of its stderr ---\n{self.stderr}" if self.stderr else text
+
+
+class SessionGone(PeerClosed):
+    """The server does not know the session any more. `sent` is False for the call that was turned away unread."""
 
 
 class ToolError(InterlockError):

@@ -1,0 +1,96 @@
+"""A session of the handshake era over HTTP, client side: the headers of its requests, and what a response says of it.
+
+Pure, like `http_requests.py`, its sibling for the stateless era. The rules are those of 2025-03-26 to 2025-11-25
+basic/transports; 2024-11-05 has no session header, its requests are the same ones without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from ..version import __version__
+from ..wire.display import display
+from ..wire.errors import BadFrame, BadResult, HttpStatus, InterlockError, InternalError, Refused, RemoteError
+from ..wire.frames import Id, read_frame
+from ..wire.limits import Limits
+from .http_requests import EVENTS, JSON, Reply
+
+__all__ = ["session_headers", "session_in", "is_gone", "no_stream_because", "can_be_sent", "says_older", "SAYS_OLDER"]
+
+SAYS_OLDER = frozenset({400, 404, 405})
+"""Statuses on which the next older transport is tried (2025-11-25 basic/transports#backwards-compatibility)."""
+_LONGEST_SESSION = 4096  # characters of a session id; a longer one is refused
+_LONGEST_EVENT_ID = 4096  # characters of an event id that is sent back; a stream with a longer one is not resumed
+
+
+def session_headers(
+    verb: Literal["POST", "GET", "DELETE"],
+    more: Mapping[str, str],
+    *,
+    session: str | None = None,
+    version: str | None = None,
+    after: str | None = None,
+) -> dict[str, str]:
+    """Every header but those of HTTP itself; `after` is the id of the event behind which a stream goes on."""
+    headers = dict(more)
+    if not any(name.lower() == "user-agent" for name in more):
+        headers["User-Agent"] = f"interlock/{__version__}"
+    headers["Accept"] = EVENTS if verb == "GET" else f"{JSON}, {EVENTS}"
+    headers["Accept-Encoding"] = "identity"  # what is not packed cannot unpack into more than we are ready to hold
+    if verb == "POST":
+        headers["Content-Type"] = JSON
+    if session is not None:
+        headers["Mcp-Session-Id"] = session
+    if version is not None:
+        headers["MCP-Protocol-Version"] = version
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    return headers
+
+
+def session_in(reply: Reply) -> str | None:
+    """The session the server gave in its answer to `initialize`; visible ASCII only (#session-management)."""
+    given = reply.session
+    if given is None:
+        return None
+    if not 0 < len(given) <= _LONGEST_SESSION or not all("!" <= char <= "~" for char in given):
+        raise BadResult("initialize: the server gave a session id that is no visible ASCII, or too long a one")
+    return given
+
+
+def is_gone(reply: Reply, body: bytes, id: Id, limits: Limits) -> bool:
+    """Does a 404 to a request of a session mean the session, and not the request itself?"""
+    if reply.status != 404:
+        return False
+    try:
+        return read_frame(body, limits).id != id
+    except BadFrame:
+        return True
+
+
+def no_stream_because(reply: Reply, what: str) -> InterlockError | None:
+    """Why the response to a GET is no stream of events; None when it is one."""
+    if reply.status != 200:
+        return HttpStatus(f"{what}: HTTP status {reply.status}", reply.status, challenge=reply.challenge)
+    if reply.media != EVENTS:
+        return RemoteError(f"{what}: the server gave {display(reply.media, 60) or 'no content type'}, no events")
+    if reply.content_encoding.strip().lower() not in ("", "identity"):
+        return RemoteError(f"{what}: the server packed its events ({display(reply.content_encoding, 40)}), unasked")
+    return None
+
+
+def can_be_sent(event_id: str) -> bool:
+    """May this event id stand in a header? What the server gave is sent back as it came, or not at all."""
+    return (
+        0 < len(event_id) <= _LONGEST_EVENT_ID
+        and all(" " <= char <= "~" for char in event_id)
+        and event_id == event_id.strip(" ")
+    )
+
+
+def says_older(error: InterlockError) -> bool:
+    """Is it worth looking whether the server speaks the older transport? An error inside of it says nothing."""
+    if isinstance(error, HttpStatus):
+        return error.status in SAYS_OLDER
+    return isinstance(error, Refused) and not isinstance(error, InternalError)

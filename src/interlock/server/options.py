@@ -1,0 +1,39 @@
+"""Words to an author who used a decorator in another library's way, before anything else stumbles over it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from ..wire.errors import LocalError
+
+__all__ = ["check_bare", "check_options", "check_uri_given", "named_by"]
+
+
+def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Every option is one that there is. A TypeError, as Python itself raises for a name it does not know."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
+            raise TypeError(f"{what} has no option {name!r}: {meant}")
+
+
+def named_by(function: Callable[..., Any]) -> frozenset[str]:
+    """The options that a function takes by name."""
+    found = inspect.signature(function).parameters.values()
+    return frozenset(each.name for each in found if each.kind is each.KEYWORD_ONLY)
+
+
+def check_bare(decorator: str, function: Any) -> None:
+    """`@server.tool` stands before a function; whatever else is said about it has a name."""
+    if not callable(function):
+        raise LocalError(f"@server.{decorator}({function!r:.60}): say it by name, @server.{decorator}(name=…)")
+
+
+def check_uri_given(uri: Any) -> None:
+    """`@server.resource` alone would swallow the function without a word."""
+    if not isinstance(uri, str):
+        raise LocalError("@server.resource needs a URI: @server.resource('notes://all') or, with variables, a template")

@@ -1,0 +1,65 @@
+"""Dataclasses as Python makes them: with all their fields in the instance.
+
+msgspec leaves a default of a dataclass at the class when it reads one from JSON. Python code does not see the
+difference, but msgspec does when it writes: such a field is not in the JSON, and `vars()` does not have it either. So
+what was read is gone through once, where a tool takes such a class at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import msgspec
+from msgspec import inspect as mi
+
+__all__ = ["Fill", "filler_of"]
+
+Fill = Callable[[Any], None]
+
+
+def filler_of(hints: Iterable[Any]) -> Fill | None:
+    """What completes values of these types, in place; None if nothing can be missing in them."""
+    seen: set[int] = set()
+    return _fill if any(_leaves_out(node, seen) for node in mi.multi_type_info(hints)) else None
+
+
+def _leaves_out(node: Any, seen: set[int]) -> bool:
+    """Is there, anywhere inside, a dataclass with a default that stands in its class?"""
+    if id(node) in seen:
+        return False
+    seen.add(id(node))
+    if isinstance(node, mi.DataclassType) and any(field.default is not msgspec.NODEFAULT for field in node.fields):
+        return True
+    inside: list[Any] = [field.type for field in getattr(node, "fields", ())]
+    inside += getattr(node, "types", ()) or getattr(node, "item_types", ())
+    inside += [getattr(node, name) for name in ("type", "item_type", "key_type", "value_type") if hasattr(node, name)]
+    return any(_leaves_out(each, seen) for each in inside)
+
+
+def _fill(value: Any) -> None:
+    """As deep as the JSON was, which the reader of frames has bounded."""
+    if isinstance(value, list | tuple | set | frozenset):
+        for each in cast("Iterable[Any]", value):
+            _fill(each)
+    elif isinstance(value, dict):
+        for key, each in cast("dict[Any, Any]", value).items():
+            _fill(key)
+            _fill(each)
+    elif dataclasses.is_dataclass(value):
+        _fill_fields(value)
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _fill(getattr(value, name))
+
+
+def _fill_fields(value: Any) -> None:
+    held = getattr(value, "__dict__", None)  # one with slots has all of them
+    for field in dataclasses.fields(value):
+        if not hasattr(value, field.name):  # `init=False`, and nobody has set it yet
+            continue
+        found = getattr(value, field.name)
+        if held is not None and field.name not in held:
+            held[field.name] = found
+        _fill(found)

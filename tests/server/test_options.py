@@ -1,0 +1,76 @@
+"""server/options.py: words to an author who used a decorator in another library's way."""
+
+import pytest
+
+from interlock import Server
+from interlock.server.options import check_options, named_by
+from interlock.wire.errors import LocalError
+
+
+def greet(name: str) -> str:
+    return name
+
+
+def test_an_option_that_is_not_there_is_named_with_those_that_are():
+    check_options("tool", {"name": 1}, {"name", "title"})
+    with pytest.raises(TypeError, match="tool has no option 'tags': it takes name, title"):
+        check_options("tool", {"tags": 1}, {"name", "title"})
+    with pytest.raises(TypeError, match="did you mean 'title'"):
+        check_options("tool", {"tittle": 1}, {"name", "title"})
+
+
+def test_the_options_of_a_function_are_those_it_takes_by_name():
+    def function(a, *, b, c=1, **more): ...
+
+    assert named_by(function) == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda server: Server("other", lifespan=greet),
+        lambda server: server.tool(tags={"a"}),
+        lambda server: server.tool(threads=1),
+        lambda server: server.add_tool(greet, tags={"a"}),
+        lambda server: server.prompt(tags={"a"}),
+        lambda server: server.add_prompt(greet, tags={"a"}),
+        lambda server: server.resource("a:b", tags={"a"}),
+        lambda server: server.add_resource("a:b", greet, tags={"a"}),
+    ],
+)
+def test_it_is_told_in_the_words_of_the_author(make):
+    with pytest.raises(TypeError, match=r"has no option '(tags|lifespan|threads)'"):
+        make(Server("x"))
+
+
+def test_a_name_is_said_by_name():
+    server = Server("x")
+    with pytest.raises(LocalError, match=r"@server.tool\('greet'\).*name="):
+        server.tool("greet")
+    with pytest.raises(LocalError, match=r"@server.prompt\('greet'\).*name="):
+        server.prompt("greet")
+
+
+def test_a_resource_without_a_uri_does_not_vanish():
+    server = Server("x")
+    with pytest.raises(LocalError, match="needs a URI"):
+        server.resource(greet)
+    with pytest.raises(LocalError, match="needs a URI"):
+        server.add_resource(greet, "a:b")
+
+
+def test_what_is_mounted_is_a_server_under_a_text():
+    server = Server("x")
+    with pytest.raises(LocalError, match="takes a text and a Server"):
+        server.mount(Server("y"), "y")
+
+
+def test_a_prompt_whose_completion_is_wrong_is_not_there():
+    server = Server("x")
+    for wrong in ({"nobody": ["a"]}, {"name": "a"}, {"name": list}):
+        with pytest.raises(LocalError):
+            server.prompt(complete=wrong)(greet)
+        with pytest.raises(LocalError):
+            server.resource("a://{name}", complete=wrong)(greet)
+    server.prompt(complete={"name": ["Ada"]})(greet)
+    server.resource("a://{name}", complete={"name": ["Ada"]})(greet)

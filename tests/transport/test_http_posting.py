@@ -1,0 +1,146 @@
+"""transport/http_posting.py: messages as POSTs, of whichever transport."""
+
+import asyncio
+import logging
+
+import pytest
+
+from interlock.transport import http_posting
+from interlock.transport.endpoints import endpoint_of
+from interlock.transport.http_posting import Posting
+from interlock.wire.errors import HttpStatus, LocalError
+from interlock.wire.frames import encode_call, encode_notice, encode_result
+from support.doubles import Receiver
+
+
+class Carrier(Posting):
+    """Keeps what it is given; `go` lets it through."""
+
+    def __init__(self):
+        super().__init__(endpoint_of("http://127.0.0.1:1/"))
+        self.carried, self.posted, self.go = [], [], asyncio.Event()
+        self.error = None
+
+    async def _carry(self, id, method, message):
+        self.carried.append((id, method))
+        await self.go.wait()
+
+    async def _post(self, what, message, *, aside):
+        self.posted.append((what, aside))
+        if self.error is not None:
+            raise self.error
+        await self.go.wait()
+
+
+async def opened():
+    carrier = Carrier()
+    await carrier.open(Receiver())
+    return carrier
+
+
+async def test_requests_are_carried_and_the_rest_is_posted_aside():
+    carrier = await opened()
+    for message in (
+        encode_call(1, "tools/call", {}),
+        encode_notice("notifications/cancelled", {}),
+        encode_result("q", {}),
+        b"[" + encode_result(1, {}) + b"]",
+    ):
+        assert carrier.send(message) is None
+    await asyncio.sleep(0)
+    assert carrier.carried == [(1, "tools/call")]
+    assert carrier.posted == [("notifications/cancelled", True), ("an answer", True), ("an answer", True)]
+    assert carrier.backlog > 0 and carrier.delivered is None
+    draining = asyncio.ensure_future(carrier.drain())
+    await asyncio.sleep(0)
+    assert not draining.done()
+    carrier.go.set()
+    await draining
+    assert carrier.backlog == 0
+    await carrier.drain()
+    await carrier.close()
+
+
+async def test_what_is_delivered_is_waited_for():
+    carrier = await opened()
+    delivering = asyncio.ensure_future(carrier.deliver("n", b"{}"))
+    await asyncio.sleep(0.01)
+    assert not delivering.done() and carrier.posted == [("n", False)]
+    carrier.go.set()
+    await delivering
+    carrier.error = HttpStatus("no", 400)
+    with pytest.raises(HttpStatus):
+        await carrier.deliver("n", b"{}")
+    await carrier.close()
+
+
+async def test_a_request_nobody_waits_for_is_let_go():
+    carrier = await opened()
+    carrier.send(encode_call(1, "x", {}))
+    carrier.let_go(1)
+    carrier.let_go(2)
+    await asyncio.sleep(0.01)
+    assert carrier._requests == {} and len(carrier._errands) == 0
+    await carrier.close()
+
+
+async def test_a_server_that_takes_no_answers_is_given_up(monkeypatch):
+    monkeypatch.setattr(http_posting, "_MOST_ASIDE", 2)
+    carrier = await opened()
+    carrier.send(encode_result(1, {}))
+    carrier.send(encode_result(2, {}))
+    with pytest.raises(LocalError, match="has not taken"):
+        carrier.send(encode_result(3, {}))
+    carrier.go.set()
+    await carrier.close()
+
+
+async def test_only_so_many_go_aside_at_once(monkeypatch):
+    monkeypatch.setattr(http_posting, "_ASIDE_AT_ONCE", 2)
+    carrier = await opened()
+    for number in range(5):
+        carrier.send(encode_result(number, {}))
+    await asyncio.sleep(0.01)
+    assert len(carrier.posted) == 2
+    carrier.go.set()
+    await carrier.drain()
+    assert len(carrier.posted) == 5
+    await carrier.close()
+
+
+async def test_what_did_not_arrive_aside_is_written_down(caplog):
+    caplog.set_level(logging.WARNING, "interlock.client")
+    carrier = await opened()
+    carrier.error = HttpStatus("bad \x1b news", 400)
+    carrier.send(encode_result(1, {}))
+    await carrier.drain()
+    assert "an answer did not reach the server" in caplog.text and "\x1b" not in caplog.text
+    assert carrier.backlog == 0
+    await carrier.close()
+
+
+async def test_the_last_words_have_a_moment(monkeypatch):
+    carrier = await opened()
+    carrier.send(encode_notice("notifications/cancelled", {}))
+    closing = asyncio.ensure_future(carrier.close())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    carrier.go.set()
+    await asyncio.gather(closing, carrier.close())
+    monkeypatch.setattr(http_posting, "_LAST_WORDS", 0.01)
+    deaf = await opened()
+    deaf.send(encode_notice("notifications/cancelled", {}))
+    deaf.send(encode_call(1, "x", {}))
+    await deaf.close()
+    assert len(deaf._errands) == 0
+
+
+async def test_the_two_halves_that_a_transport_adds():
+    bare = Posting(endpoint_of("http://127.0.0.1:1/"))
+    for work in (bare._post("x", b"", aside=True), bare._carry(1, "x", b"")):
+        with pytest.raises(NotImplementedError):
+            await work
+    bare.version = "v"
+    assert bare._headers("GET", "e")["MCP-Protocol-Version"] == "v"
+    bare.abandon()
+    await bare.close()

@@ -1,0 +1,226 @@
+"""transport/sse_session.py: a whole client against a scripted server of the first HTTP transport."""
+
+import asyncio
+
+import pytest
+
+from interlock import Client
+from interlock.revisions.probing import Verdicts
+from interlock.transport import sse_session
+from interlock.wire.errors import (
+    ConnectionClosed,
+    ConnectionEnded,
+    HttpStatus,
+    PeerClosed,
+    RemoteError,
+)
+from interlock.wire.limits import Limits
+from support.http_handshake import asked, ended, old_server, sse
+from support.http_peer import HttpPeer, chunk, chunked, http
+
+OLDEST = "2024-11-05"
+
+
+class talking:
+    """An open client and its old server; both are closed at the end."""
+
+    def __init__(self, server=None, *, revision=None, **options):
+        self.server = server if server is not None else old_server()
+        self.peer = HttpPeer(self.server)
+        self.revision, self.options = revision, options
+
+    async def __aenter__(self):
+        await self.peer.start()
+        self.client = Client(self.peer.url, revision=self.revision, verdicts=Verdicts(), **self.options)
+        try:
+            await self.client.open()
+        except BaseException:
+            await self.peer.stop()
+            raise
+        return self.client, self.server, self.peer
+
+    async def __aexit__(self, *_):
+        await self.client.close()
+        await self.peer.stop()
+        if self.peer.failures:
+            raise self.peer.failures[0]
+
+
+async def test_an_old_server_is_found_step_by_step():
+    async with talking(headers={"Authorization": "Bearer x"}) as (client, server, peer):
+        assert client.revision == OLDEST
+        assert (await client.call_tool("t")).text == "ok"
+        first = [(request.verb, request.path) for request in peer.requests[:4]]
+    assert first == [("POST", "/mcp"), ("POST", "/mcp"), ("GET", "/mcp"), ("POST", "/messages?session=1")]
+    assert [request.method for request in server.posts] == ["initialize", "notifications/initialized", "tools/call"]
+    assert {request.header("authorization") for request in peer.requests} == {"Bearer x"}
+    assert {request.header("mcp-session-id") for request in peer.requests} == {None}
+    [get] = [request for request in peer.requests if request.verb == "GET"]
+    assert get.header("accept") == "text/event-stream"
+
+
+async def test_closing_ends_the_stream():
+    async with talking() as (client, server, _):
+        await client.close()
+        await asyncio.wait_for(server.over.wait(), 20)
+
+
+@pytest.mark.parametrize("endpoint", ["/messages", "messages?x=1", "//127.0.0.1:{port}/m", "http://127.0.0.1:{port}/m"])
+async def test_an_address_of_the_same_origin_is_taken(endpoint):
+    server = old_server()
+    peer = talking(server)
+    await peer.peer.start()
+    server.endpoint = endpoint.format(port=peer.peer.port)
+    await peer.peer.stop()
+    async with peer as (client, _, _):
+        assert (await client.call_tool("t")).text == "ok"
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://example.com/m",
+        "//evil.example/m",
+        "https://127.0.0.1/m",
+        "http://127.0.0.1:1/m",
+        "file:///etc",
+        "http://[",
+    ],
+)
+async def test_an_address_of_another_origin_gets_nothing(endpoint):
+    server = old_server(endpoint)
+    with pytest.raises(HttpStatus) as caught:
+        async with talking(server):
+            pass
+    assert isinstance(caught.value.__cause__, RemoteError)
+    assert "another origin" in str(caught.value.__cause__)
+    assert server.posts == []
+
+
+async def test_what_comes_before_the_address_is_not_heard():
+    heard = []
+    server = old_server(first=sse({"jsonrpc": "2.0", "method": "early"}))
+    async with talking(server, on_notification=lambda method, params: heard.append(method)) as (client, server, _):
+        await server.say({"jsonrpc": "2.0", "method": "late"})
+        await server.stream.write(sse("/other", name="endpoint") + sse({"jsonrpc": "2.0"}, name="other"))
+        assert (await client.call_tool("t")).text == "ok"
+    assert heard == ["late"]
+    assert {request.path for request in server.posts} == {"/messages?session=1"}
+
+
+async def test_a_question_is_answered_by_a_post():
+    async with talking() as (client, server, _):
+        await server.say(asked("q", "ping"))
+        async with asyncio.timeout(20):
+            while not [request for request in server.posts if request.method == "answer"]:
+                await asyncio.sleep(0.005)
+        assert client.revision == OLDEST
+    [told] = [request for request in server.posts if request.method == "answer"]
+    assert told.message == {"jsonrpc": "2.0", "id": "q", "result": {}}
+
+
+@pytest.mark.parametrize("end", ["ended", "reset"])
+async def test_the_end_of_the_stream_is_the_end_of_the_session(end):
+    async with talking() as (client, server, peer):
+        server.accept = 200  # taken, and never answered
+        waiting = asyncio.ensure_future(client.call_tool("t"))
+        async with asyncio.timeout(20):
+            while len(server.posts) < 3:
+                await asyncio.sleep(0.005)
+        await (server.stream.write(ended) if end == "ended" else asyncio.sleep(0))
+        if end == "reset":
+            server.stream.reset()
+        with pytest.raises(PeerClosed if end == "ended" else ConnectionEnded):
+            await waiting
+        server.accept = 202
+        assert (await client.call_tool("t")).text == "ok"  # a new session, with the next call
+    assert len([request for request in peer.requests if request.verb == "GET"]) == 2
+
+
+async def test_a_post_that_is_refused_fails_its_call_alone():
+    async with talking() as (client, server, _):
+        server.accept = 503
+        with pytest.raises(HttpStatus):
+            await client.call_tool("t")
+        server.accept = 202
+        assert (await client.call_tool("t")).text == "ok"
+
+
+async def test_giving_up_tells_the_server():
+    async with talking() as (client, server, _):
+        server.accept = 200
+        task = asyncio.ensure_future(client.call_tool("t"))
+        async with asyncio.timeout(20):
+            while len(server.posts) < 3:
+                await asyncio.sleep(0.005)
+            task.cancel()
+            while server.posts[-1].method != "notifications/cancelled":
+                await asyncio.sleep(0.005)
+        assert server.posts[-1].params["requestId"] == server.posts[-2].id
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_closing_fails_what_waits():
+    async with talking() as (client, server, _):
+        server.accept = 200
+        task = asyncio.ensure_future(client.call_tool("t"))
+        async with asyncio.timeout(20):
+            while len(server.posts) < 3:
+                await asyncio.sleep(0.005)
+        await client.close()
+        with pytest.raises(ConnectionClosed):
+            await task
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        http(405),
+        http(401),
+        http(200, b"{}"),
+        http(500),
+        chunked() + ended,
+        chunked() + sse("x") + ended,
+        b"",
+        b"HTTP/1.1",
+    ],
+)
+async def test_a_server_without_such_a_stream_says_what_it_said_first(reply):
+    def script(request, stream):
+        if request.verb != "GET":
+            return http(404)
+        stream.writer.write(reply)
+        stream.close()
+        return None
+
+    with pytest.raises(HttpStatus) as caught:
+        async with talking(script):
+            pass
+    assert caught.value.status == 404
+
+
+async def test_an_address_that_never_comes_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(sse_session, "_ENDPOINT_WITHIN", 0.1)
+
+    async def script(request, stream):
+        if request.verb != "GET":
+            return http(405)
+        await stream.write(chunked())
+        while True:
+            await stream.write(chunk(b":\n\n"))
+            await asyncio.sleep(0.01)
+
+    with pytest.raises(HttpStatus) as caught:
+        async with talking(script):
+            pass
+    assert "where to post" in str(caught.value.__cause__)
+
+
+async def test_an_event_without_end_ends_the_session():
+    async with talking(limits=Limits(message_bytes=2000)) as (client, server, _):
+        await server.stream.write(chunk(b"data: " + b"x" * 3000))
+        async with asyncio.timeout(20):
+            while client._lost is None:
+                await asyncio.sleep(0.005)
+        assert "more than 2000 bytes" in str(client._lost)
