@@ -1,6 +1,7 @@
 """`make conformance`: the official suite against our server and our client, over HTTP.
 
-python tools/conformance.py                        both sides, newest revision
+python tools/conformance.py                        both sides, in every revision that has scenarios for them
+python tools/conformance.py --spec-version 2025-11-25   one revision
 python tools/conformance.py --server               only examples/everything.py under the suite's client
 python tools/conformance.py --client               only conformance/client.py under the suite's servers
 python tools/conformance.py --scenario caching     one scenario, of whichever side has it
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from official.install import ROOT, Suite, Unavailable, install
@@ -27,6 +29,7 @@ from official.results import Outcome, judge, scenario_names, summary
 from official.runs import Runner, ServerGone
 
 NEWEST = "2026-07-28"
+SPOKEN = {"server": ("2025-03-26", "2025-06-18", "2025-11-25", NEWEST), "client": ("2025-06-18", "2025-11-25", NEWEST)}
 MOST_SECONDS = 1500.0  # for everything; scenarios that do not fit are reported as not run
 UNAVAILABLE = 3
 
@@ -37,16 +40,17 @@ def main() -> int:
     sides = [side for side in ("server", "client") if getattr(given, side)] or ["server", "client"]
     try:
         suite = install(ROOT / ".cache" / "conformance")
-        chosen = {side: _chosen(suite, side, given) for side in sides}
+        chosen = {(side, version): _chosen(suite, side, version, given) for side, version in _spoken(sides, given)}
     except Unavailable as error:
         print(f"conformance: nothing was run. {error}", file=sys.stderr)
         return UNAVAILABLE
     if not any(chosen.values()):
-        print(f"conformance: there is no scenario {given.scenario!r} at {given.spec_version}", file=sys.stderr)
+        version = given.spec_version or "any revision"
+        print(f"conformance: there is no scenario {given.scenario!r} at {version}", file=sys.stderr)
         return 2
     folder = _folder(given.keep)
     try:
-        text, code = summary(_run(Runner(suite, folder, given.spec_version), chosen))
+        text, code = summary(_run(suite, folder, chosen))
     finally:
         if not given.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -61,13 +65,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--server", action="store_true", help="only the server's scenarios")
     parser.add_argument("--client", action="store_true", help="only the client's scenarios")
     parser.add_argument("--scenario", metavar="NAME", help="only this one")
-    parser.add_argument("--spec-version", default=NEWEST, metavar="V", help=f"{NEWEST} unless told")
+    parser.add_argument("--spec-version", metavar="V", help="only this revision")
     parser.add_argument("--keep", action="store_true", help="keep what the suite writes")
     return parser.parse_args()
 
 
-def _chosen(suite: Suite, side: str, given: argparse.Namespace) -> list[str]:
-    names = scenario_names(suite.listing(side, given.spec_version))
+def _spoken(sides: list[str], given: argparse.Namespace) -> list[tuple[str, str]]:
+    """Each side with each revision that it is shown in."""
+    told = given.spec_version
+    return [(side, version) for side in sides for version in ((told,) if told else SPOKEN[side])]
+
+
+def _chosen(suite: Suite, side: str, version: str, given: argparse.Namespace) -> list[str]:
+    names = scenario_names(suite.listing(side, version))
     return [name for name in names if not name.startswith("auth/") and given.scenario in (None, name)]
 
 
@@ -80,27 +90,40 @@ def _folder(keep: bool) -> Path:
     return folder
 
 
-def _run(runner: Runner, chosen: dict[str, list[str]]) -> list[Outcome]:
+def _run(suite: Suite, folder: Path, chosen: dict[tuple[str, str], list[str]]) -> list[Outcome]:
     deadline = time.monotonic() + MOST_SECONDS
     found: list[Outcome] = []
-    if names := chosen.get("server"):
-        try:
-            with runner.serve() as served:
-                for name in names:
-                    served.check()
-                    found.append(_one(runner.server_scenario, deadline, "server", name, served.url))
-        except ServerGone as error:
-            print(f"conformance: {error}", file=sys.stderr)
-            found += [_not_run("server", name, "our server is gone") for name in names[len(found) :]]
-    found += [_one(runner.client_scenario, deadline, "client", name) for name in chosen.get("client", [])]
+    for (side, version), names in chosen.items():
+        if names:
+            (folder / version).mkdir(exist_ok=True)
+            runner = Runner(suite, folder / version, version)
+            run = _run_server if side == "server" else _run_client
+            found += run(runner, deadline, names, version)
     return found
+
+
+def _run_server(runner: Runner, deadline: float, names: list[str], version: str) -> list[Outcome]:
+    found: list[Outcome] = []
+    try:
+        with runner.serve() as served:
+            for name in names:
+                served.check()
+                found.append(_one(runner.server_scenario, deadline, f"server {version}", name, served.url))
+    except ServerGone as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        found += [_not_run(f"server {version}", name, "our server is gone") for name in names[len(found) :]]
+    return found
+
+
+def _run_client(runner: Runner, deadline: float, names: list[str], version: str) -> list[Outcome]:
+    return [_one(runner.client_scenario, deadline, f"client {version}", name) for name in names]
 
 
 def _one(run: Callable[..., Outcome], deadline: float, side: str, name: str, *more: str) -> Outcome:
     if time.monotonic() > deadline:
         return _not_run(side, name, "no time was left")
     started = time.monotonic()
-    outcome = run(name, *more)
+    outcome = replace(run(name, *more), side=side)
     verdict = "ok" if outcome.good else ", ".join(outcome.problems)
     print(f"{side} {name}: {verdict} ({time.monotonic() - started:.1f} s)", flush=True)
     return outcome

@@ -145,7 +145,7 @@ async def test_a_page_of_its_own_may_call():
     assert (await ask(call_tool("hi"), {"host": "localhost:80", "origin": "http://localhost:80"})).status == 200
 
 
-@pytest.mark.requirement("HTTP-005")
+@pytest.mark.requirement("HTTP-005", "TRANS-HTTP-05", "TRANS-SSE-02")
 async def test_it_listens_to_this_machine_only(monkeypatch):
     bound = []
     really = socket.create_server
@@ -385,10 +385,11 @@ async def test_a_removed_method_is_404(method):
 
 
 @pytest.mark.requirement("COMPAT-005")
-async def test_initialize_is_told_the_versions():
+async def test_initialize_is_told_the_versions_where_there_are_no_sessions():
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     frame = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    answer = await post(House().app, frame, {"mcp-protocol-version": None, "mcp-method": None}).answer()
+    app = House(sessions=None).app
+    answer = await post(app, frame, {"mcp-protocol-version": None, "mcp-method": None}).answer()
     assert answer.status == 400
     assert NEWEST in answer.error["message"] and NEWEST in answer.error["data"]["supported"]
 

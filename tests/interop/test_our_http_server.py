@@ -13,7 +13,7 @@ import pytest
 
 from interop.environments import PEERS
 from interop.told import our_server, served, story
-from support.wire_peer import MODERN
+from support.wire_peer import HANDSHAKE, MODERN
 
 SERVER = str(Path(__file__).parents[1] / "support" / "servers" / "basic.py")
 OWN = {
@@ -30,13 +30,13 @@ def without_references(told: Any) -> Any:
     return json.loads(re.sub(r"reference [0-9a-f]{8}", "reference", json.dumps(told)))
 
 
-@pytest.mark.parametrize("mode", [*MODERN, "auto"])
+@pytest.mark.parametrize("mode", [*HANDSHAKE[1:], *MODERN, "auto"])
 def test_it_sees_over_http_what_it_sees_over_stdio(peer_python: Callable[[str], str], tmp_path: Path, mode: str):
     client = [peer_python("mcp2"), str(PEERS / "mcp2_client.py"), mode]
     pipe = story([*client, str(tmp_path / "a"), sys.executable, SERVER])
     with served([*our_server(SERVER), "--http", "--port", "0"], tmp_path / "said") as address:
         web = story([*client, str(tmp_path / "b"), address])
-    assert web["revision"] == MODERN[-1]
+    assert web["revision"] == (MODERN[-1] if mode == "auto" else mode)
     assert web.keys() == pipe.keys()
     different = {
         name: (without_references(web[name]), without_references(pipe[name]))

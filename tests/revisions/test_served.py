@@ -197,3 +197,17 @@ async def test_the_time_stands_still_while_a_question_is_open():
     with pytest.raises(CannotAsk):
         await exchange.ask(Question("roots/list", {}))
     assert timer.said == ["pause", "resume"]
+
+
+class Releasing(Outlet):
+    def release(self, retry_ms):
+        self.told.append(retry_ms)
+        return True
+
+
+async def test_a_stream_is_released_where_the_revision_and_the_carrier_have_that():
+    for letter, revision in zip("ABCDE", REVISIONS.values(), strict=True):
+        outlet = Releasing()
+        assert await served(outlet, revision).release_stream(9) is (letter == "D")
+        assert outlet.told == ([9] if letter == "D" else [])
+        assert await served(Outlet(), revision).release_stream(9) is False

@@ -14,6 +14,7 @@ from interlock.wire.errors import InternalError, InvalidParams, LocalError, Refu
 from interlock.wire.frames import encode
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
 from support.doubles import Spoken, turns
+from support.sessions import OverSession
 
 
 def spoken(method, outlet=None, **params):
@@ -243,6 +244,20 @@ async def test_a_connection_has_one_and_http_one_for_each_request():
     assert log == ["+connection", "-connection"] * 2
     server.lives.leave(two)
     await server.lives.settle()
+
+
+async def test_a_session_over_http_has_one_for_all_its_requests():
+    server, log = lived("connection")
+    app = server.asgi()
+    async with OverSession(app) as peer:
+        for _ in range(2):
+            answer = await peer.tool("values").answer()
+            assert answer.json["result"]["content"][0]["text"] == "none, connection value, none"
+        assert log == ["+connection"]
+    await server.lives.settle()
+    assert log == ["+connection", "-connection"]
+    app.stop()
+    await app.settle(1)
 
 
 async def test_a_connection_that_only_lists_needs_none():

@@ -42,6 +42,7 @@ HANDSHAKE_AREAS = (
     *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
+    *("TRANS-HTTP", "TRANS-SSE"),
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),

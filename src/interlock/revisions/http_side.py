@@ -31,7 +31,7 @@ from .revision import Era, Revision
 from .stateless_server import StatelessServer, check_envelope
 from .table import NEWEST, OFFICIAL_METHODS, names_of
 
-__all__ = ["HttpSide"]
+__all__ = ["HttpSide", "OfSession"]
 
 log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
@@ -39,6 +39,10 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 _metas = msgspec.json.Decoder(RequestMeta)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress", "notifications/initialized"})
+
+
+class OfSession(Exception):
+    """This message has no envelope: it belongs to a session of the handshake era."""
 
 
 class HttpSide:
@@ -51,11 +55,14 @@ class HttpSide:
         *,
         asker: Asker | None = None,
         filter: Filter | None = None,
+        sessions: bool = False,
     ) -> None:
         self._handler = handler
-        self._rows = {name: row for name, row in rows.items() if row.era is Era.STATELESS}
+        self._sessions = sessions
+        """Is there somebody beside it who serves the handshake era?"""
+        self._rows = {name: row for name, row in rows.items() if sessions or row.era is Era.STATELESS}
         if not self._rows:
-            raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP")
+            raise LocalError(f"none of the revisions {', '.join(rows)} can be served over HTTP without sessions")
         stamp = getattr(handler, "stamp", None)  # which a filter has not
         inner = filter(handler) if filter else handler
         self._stateless = StatelessServer(inner, self._rows, asker=asker, stamp=stamp)
@@ -94,7 +101,9 @@ class HttpSide:
         self._handshake(frame, raw, said)
 
     def _handshake(self, frame: Frame, raw: Raw, said: str | None) -> NoReturn:
-        """Sessions are not served here: whoever wants one is told which versions are (modern.md §11, 6)."""
+        """Where sessions are not served, whoever wants one is told which versions are (modern.md §11, 6)."""
+        if self._sessions:
+            raise OfSession
         supported = names_of(self._rows)
         told = f"This endpoint serves no handshake session: supported are {', '.join(supported)}"
         requested = _asked_version(raw) if frame.method == "initialize" else said

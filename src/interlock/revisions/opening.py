@@ -97,26 +97,28 @@ class ServerSide:
         revision = self.handshake.revision
         return revision is not None and revision.batches
 
-    def request(self, frame: Frame) -> bytes | Work | None:
+    def request(self, frame: Frame, outlet: Outlet | None = None) -> bytes | Work | None:
+        """`outlet`: where things said for this request go, if that is not where all goes."""
         id: Any = frame.id
+        outlet = outlet or self._outlet
         method: Any = frame.method
         raw = frame.params if frame.params is not UNSET else _NOTHING
         try:
             params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return self._second_look(frame, id, raw, error), None
+            return self._second_look(frame, id, raw, error, outlet), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
         edge: Any = self._handshake if meta.version is UNSET else self._stateless
-        return edge.begin(frame, id, params, meta, self._outlet)
+        return edge.begin(frame, id, params, meta, outlet)
 
-    async def _second_look(self, frame: Frame, id: Id, raw: Raw, error: Exception) -> bytes:
+    async def _second_look(self, frame: Frame, id: Id, raw: Raw, error: Exception, outlet: Outlet | None) -> bytes:
         """Params of the wrong shape. The version and the method are judged before them (modern.md §4)."""
         revision = self.handshake.revision or NEWEST
         told: Refused = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
         try:
             version = _versions.decode(raw).meta.version
             if version is UNSET and (params := _without_envelope(frame, raw)) is not None:
-                work = self.handshake.begin(frame, id, params, params.meta, cast(Outlet, self._outlet))
+                work = self.handshake.begin(frame, id, params, params.meta, cast(Outlet, outlet))
                 return work if isinstance(work, bytes) else await work[0]
             revision = await self._judge(cast(str, frame.method), raw, version)
         except Refused as refused:

@@ -1,5 +1,5 @@
-"""2025-11-25: icons, fuller identities, url elicitation and its error code, extensions by capability,
-and arguments that do not fit a tool are for the model to mend.
+"""2025-11-25: icons, fuller identities, url elicitation and its error code, extensions by capability, streams that
+can be left and found again, and arguments that do not fit a tool are for the model to mend.
 
 The experimental tasks of this revision are not declared, so their methods answer -32601.
 """
@@ -20,6 +20,7 @@ R2025_11_25 = R2025_06_18.evolve(
     no_such_needs=frozenset(),
     tells_arguments=True,
     rich_questions=True,
+    polling=True,
     means={-32042: UrlElicitationRequired},
     reveal=[
         "ElicitParams.mode",

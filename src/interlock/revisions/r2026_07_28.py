@@ -12,6 +12,7 @@ R2026_07_28 = R2025_11_25.evolve(
     "2026-07-28",
     era=Era.STATELESS,
     any_output=True,
+    polling=False,
     drop=["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
     add=["server/discover", "subscriptions/listen"],
     server_tells=["notifications/subscriptions/acknowledged"],

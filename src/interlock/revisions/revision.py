@@ -54,6 +54,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     rich_questions: bool = False
     """May a form offer a choice of several, and a sampling message hold several blocks and tools' blocks?"""
     batches: bool = False
+    polling: bool = False
+    """May a server send a client away from its stream, to come back for the rest?"""
 
     def evolve(
         self,

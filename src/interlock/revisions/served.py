@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
@@ -100,6 +101,10 @@ class Served(Exchange):
             await self.outlet.tell("notifications/message", told)
         if not said and self.meter is None:
             self.meter = ProgressMeter(monotonic())  # what has one is looked at once more before its answer
+
+    async def release_stream(self, retry_ms: int) -> bool:
+        release: Callable[[int], bool] | None = getattr(self.outlet, "release", None)
+        return self.live and self.revision.polling and release is not None and release(retry_ms)
 
     async def ask(self, question: Question) -> Result:
         if question.method in self.revision.deprecated:

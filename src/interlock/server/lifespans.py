@@ -1,8 +1,8 @@
 """Three lifespans with three names: of the app, of a connection, of a request.
 
 - app: once for a server, from before its first request until nothing serves it any more;
-- connection: of a stdio or memory connection, from its first request for a handler to its end. A stateless HTTP
-  request has no connection that lasts: there it is the same as the request;
+- connection: of a stdio or memory connection, or a session over HTTP, from its first request for a handler to its
+  end. A stateless HTTP request has no connection that lasts: there it is the same as the request;
 - request: around one handler.
 
 A server without any does not come here at all.
@@ -140,7 +140,9 @@ class Lifespans:
 
     async def _of_connection(self, exchange: Exchange, stack: AsyncExitStack) -> Any:
         make: Make = lambda: self._makers["connection"](exchange)  # noqa: E731
-        carrier = exchange.outlet
+        carrier = getattr(
+            exchange.outlet, "connection", exchange.outlet
+        )  # of a session, where each request has its own
         if carrier is None or carrier not in self._carriers:
             return await stack.enter_async_context(make())
         span = self._carriers[carrier]

@@ -122,6 +122,8 @@ class HttpCall(msgspec.Struct, eq=False):
     _timer: asyncio.TimerHandle | None = None
     id: Id | None = None
     end: End | None = None
+    session: bytes | None = None
+    """The id of the session that this call has begun: its client is told with the answer."""
     client: tuple[str, int] | None = None
     """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
 
@@ -134,6 +136,16 @@ class HttpCall(msgspec.Struct, eq=False):
     def events(self) -> bool:
         """Can this client read a stream?"""
         return self._accepts.events
+
+    @property
+    def answered(self) -> bool:
+        """Has its response ended, or is it about to?"""
+        return self._answered
+
+    @property
+    def whole(self) -> bool:
+        """Can it read an answer in one piece?"""
+        return self._accepts.json
 
     # --- what may end it --------------------------------------------------------------------------
 
@@ -240,6 +252,13 @@ class HttpCall(msgspec.Struct, eq=False):
             return self._write(encode_event(answer), last=True)
         return self._respond(status_of(answer), [_JSON], answer)
 
+    async def respond(self, status: int, body: bytes) -> None:
+        """JSON in one piece, with a status that the caller chose."""
+        if self.end is None:
+            self._answered = True
+            named = [] if self.session is None else [(b"mcp-session-id", self.session)]
+            await self._respond(status, [_JSON, *named], body)
+
     async def refuse(self, refusal: HttpRefusal) -> None:
         """Say no without a JSON-RPC answer."""
         self._answered = True
@@ -260,7 +279,9 @@ class HttpCall(msgspec.Struct, eq=False):
                 self._timer.cancel()
 
     async def _tell_end(self) -> None:
-        if self.end is End.STOPPING and self.id is not None:
+        if self._streaming and self.id is None:
+            await self._write(b"", last=True)  # a stream of a session: its client may come back
+        elif self.end is End.STOPPING and self.id is not None:
             self._answered = True
             answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
             await (self._write(encode_event(answer), last=True) if self._streaming else self._unavailable(answer))
@@ -307,6 +328,16 @@ class HttpCall(msgspec.Struct, eq=False):
         """A response stream carries no requests (#receiving-messages)."""
         raise InternalError(f"{method}: a stateless client cannot be called")
 
+    async def send_events(self, events: bytes) -> None:
+        """Some that are encoded already."""
+        await self._write(events)
+
+    async def end_events(self, events: bytes) -> None:
+        """The last ones; the response ends with them."""
+        if self.end is None:
+            self._answered = True
+            await self._write(events, last=True)
+
     async def _write(self, event: bytes, *, last: bool = False) -> None:
         """One event after the other, whoever writes; the first one begins the stream."""
         if self._lock is None:
@@ -318,7 +349,8 @@ class HttpCall(msgspec.Struct, eq=False):
             try:
                 if not self._streaming:
                     self._streaming = True
-                    await self._put({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+                    named = _EVENTS if self.session is None else [*_EVENTS, (b"mcp-session-id", self.session)]
+                    await self._put({"type": "http.response.start", "status": 200, "headers": named})
                     if not last:
                         self._background.append(self.loop.create_task(self._keep_alive()))
                 await self._put({"type": "http.response.body", "body": event, "more_body": not last})

@@ -16,28 +16,34 @@ from typing import Any, TypedDict
 from msgspec import UNSET
 
 from ..revisions.http_guard import Guard, accepts_of
-from ..revisions.http_rules import Headers, HttpRefusal
-from ..revisions.http_side import HttpSide
-from ..revisions.revision import Revision
+from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
+from ..revisions.http_session_rules import SESSION, is_outside
+from ..revisions.http_side import HttpSide, OfSession
+from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
-from ..wire.exchange import ANONYMOUS, Handler, Principal
+from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .http_old_sse import MESSAGES, SSE, OldConnections
+from .http_sessions import SessionBounds, Sessions
 from .living import lives_of
 from .main_loop import Watcher
 
-__all__ = ["HttpApp", "HttpOptions", "Authenticate", "Timing"]
+__all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 
 log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
 DEFAULT_TIMING = Timing()
+DEFAULT_SESSIONS = SessionBounds()
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
+_OLD = {SSE: "GET", MESSAGES: "POST"}
+_ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST, GET, DELETE"))
 
 Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
 """Takes the headers (names in small letters); says who asks, or refuses. Called before the body is read."""
@@ -52,6 +58,7 @@ class HttpOptions(TypedDict, total=False):
     authenticate: Authenticate | None
     body_bytes: int
     timing: Timing
+    sessions: SessionBounds | None
 
 
 class HttpApp:
@@ -59,7 +66,8 @@ class HttpApp:
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
-    change notices, are served at once, further ones are refused with 503.
+    change notices, are served at once, further ones are refused with 503. Clients of the handshake revisions have
+    sessions within the bounds of `sessions`; None serves the stateless revision alone.
     """
 
     def __init__(
@@ -72,6 +80,7 @@ class HttpApp:
         authenticate: Authenticate | None = None,
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
+        sessions: SessionBounds | None = DEFAULT_SESSIONS,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -85,17 +94,24 @@ class HttpApp:
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
+        spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
+        filter: Filter | None = getattr(handler, "http_filter", None)
+        outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
+        self._lives = lives_of(handler)
+        self._sessions: Sessions | None = None
+        self._old: OldConnections | None = None
+        if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
+            strict = bool(getattr(handler, "strict", False))
+            common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
+            self._sessions = Sessions(outer, spoken, bounds=sessions, **common)
+            self._old = OldConnections(outer, spoken, most=sessions.most, **common)
         self._side = HttpSide(
-            handler,
-            rows or getattr(handler, "rows", None) or pick(None),
-            asker=asker_of(handler),
-            filter=getattr(handler, "http_filter", None),
+            handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False
         self._idle: asyncio.Event | None = None
-        self._lives = lives_of(handler)
         self._held = False
         self.failure: LocalError | None = None
         """Why it could not start, if it could not."""
@@ -117,7 +133,7 @@ class HttpApp:
                 await call.refuse(refusal)
                 return
             self._calls.add(call)
-            await self._serve(call, headers)
+            await self._serve(call, headers, scope)
         except asyncio.CancelledError:
             if call.end is None:
                 raise
@@ -168,6 +184,8 @@ class HttpApp:
 
     async def _let_go(self) -> None:
         self._held = False
+        if self._sessions is not None:
+            await self._sessions.close()
         self._lives.leave(self)
         await self._lives.settle()
 
@@ -201,6 +219,9 @@ class HttpApp:
         stop_listening = getattr(self._handler, "stop_listening", None)
         if stop_listening is not None:
             stop_listening()
+        if self._sessions is not None and self._old is not None:
+            self._sessions.stop()
+            self._old.stop()
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
@@ -213,6 +234,8 @@ class HttpApp:
                 pass
         for call in list(self._calls):
             call.stop(End.STOPPING)
+        if self._sessions is not None:
+            await self._sessions.close()
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -225,10 +248,12 @@ class HttpApp:
 
     def _refusal(self, scope: Message, headers: Headers) -> HttpRefusal | None:
         if not self._is_here(scope):
+            if self._old is not None and (place := self._place(scope)) in _OLD:
+                return self._refusal_of_old(place, scope["method"], headers)
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
         if scope["method"] != "POST":
-            return self._guard.foreign(headers) or _ONLY_POST
+            return self._guard.foreign(headers) or self._no_method(scope["method"], headers)
         if not self._guard.lets_through(headers):
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
@@ -237,18 +262,45 @@ class HttpApp:
             return _STOPPING
         return _BUSY if len(self._calls) - self._listening >= self._limits.in_flight else None
 
+    def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
+        """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
+        if self._sessions is None:
+            return _ONLY_POST
+        said = (headers.get(VERSION) or b"").decode("latin-1") or None
+        if SESSION not in headers.values and is_modern(said):
+            return _ONLY_POST
+        if method not in ("GET", "DELETE"):
+            return _ONLY_THESE
+        if self._stopping:
+            return _STOPPING
+        return _BUSY if method == "GET" and self._listening >= self._limits.in_flight else None
+
+    def _refusal_of_old(self, place: str, method: str, headers: Headers) -> HttpRefusal | None:
+        if (refusal := self._guard.foreign(headers)) is not None:
+            return refusal
+        if method != _OLD[place]:
+            return HttpRefusal.saying(405, f"This is for {_OLD[place]}", ("allow", _OLD[place]))
+        if method == "POST" and (refusal := self._guard.unreadable(headers)) is not None:
+            return refusal
+        if self._stopping:
+            return _STOPPING
+        busy = self._listening if method == "GET" else len(self._calls) - self._listening
+        return _BUSY if busy >= self._limits.in_flight else None
+
     def _is_here(self, scope: Message) -> bool:
-        """The path below the point where a framework mounted us; some servers leave that point out of it."""
         path: str = scope["path"]
-        root: str = scope.get("root_path", "")
-        if not root and path == self.path:
+        if path == self.path and not scope.get("root_path"):
             return True
-        root = root.rstrip("/")
-        if root and (path == root or path.startswith(root + "/")):
-            path = path[len(root) :]
+        path = self._place(scope)
         return path == self.path or (self.path == "/" and not path)
 
-    async def _serve(self, call: HttpCall, headers: Headers) -> None:
+    def _place(self, scope: Message) -> str:
+        """The path below the point where a framework mounted us; some servers leave that point out of it."""
+        path: str = scope["path"]
+        root: str = scope.get("root_path", "").rstrip("/")
+        return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
+
+    async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
         principal = ANONYMOUS
         if self._authenticate is not None:
             found = await self._ask_who(call, headers)
@@ -259,11 +311,48 @@ class HttpApp:
         body = await call.read(self.body_bytes)
         if body is None:
             return
+        sessions = self._sessions
+        if sessions is None:
+            await self._serve_one(call, body, headers, principal)
+        elif scope["method"] != "POST" or (scope["path"].endswith(MESSAGES) and not self._is_here(scope)):
+            await self._serve_old(call, body, headers, principal, scope)
+        elif SESSION in headers.values and is_outside(body):
+            await sessions.post(call, body, headers, principal)
+        else:
+            try:
+                await self._serve_one(call, body, headers, principal)
+            except OfSession:
+                await sessions.post(call, body, headers, principal)
+
+    async def _serve_old(
+        self, call: HttpCall, body: bytes, headers: Headers, principal: Principal, scope: Message
+    ) -> None:
+        """What the stateless revision has no more. A stream that stays takes no place from the requests that do not."""
+        assert self._sessions is not None and self._old is not None
+        here = self._is_here(scope)
+        if scope["method"] == "DELETE":
+            await self._sessions.delete(call, headers, principal)
+        elif scope["method"] == "POST":
+            await self._old.post(call, body, scope.get("query_string", b""), principal)
+        else:
+            self._listening += 1
+            try:
+                if here:
+                    await self._sessions.get(call, headers, principal)
+                else:
+                    await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
+            finally:
+                self._listening -= 1
+
+    async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
+        """A message of the stateless era; `OfSession` if it turns out to be none."""
         try:
             frame = read_frame(body, self._limits)
             if frame.method is UNSET:
                 raise BadFrame(InvalidRequest("Responses are not posted: nothing was asked"))
         except BadFrame as bad:
+            if self._sessions is not None and SESSION in headers.values:
+                raise OfSession from None
             refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
             await call.answer(encode_error(bad.id, refused))
             return

@@ -1,0 +1,79 @@
+"""The rules of the handshake revisions over HTTP: which session a request belongs to, which version it may name, which
+event a client has seen last (2025-11-25 basic/transports). Pure: it reads headers, it neither receives nor sends.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from ..wire.errors import InternalError
+from ..wire.meta import PROTOCOL_VERSION
+from .http_rules import VERSION, Headers, HttpRefusal
+from .revision import Revision
+
+__all__ = ["SESSION", "TurnedAway", "asked_session", "check_version", "event_id", "is_outside", "new_id", "seen_event"]
+
+SESSION, SEEN = b"mcp-session-id", b"last-event-id"
+_LONGEST_ID = 128  # of a session id that is looked up at all; ours have 43 characters
+_LONGEST_EVENT = 32
+_ENVELOPE = PROTOCOL_VERSION.encode()
+
+UNKNOWN = HttpRefusal.saying(404, "There is no such session: it has ended, begin again with initialize")
+UNRESUMABLE = HttpRefusal.saying(400, "Nothing can be resumed from this Last-Event-ID: it is not kept any more")
+NO_SESSION = HttpRefusal.saying(400, "Mcp-Session-Id is missing: it came with the answer to initialize")
+FULL = HttpRefusal.saying(503, InternalError("Too many sessions at once: try again"), ("retry-after", "10"))
+
+
+class TurnedAway(Exception):
+    """A request of which nothing more than a status is said."""
+
+    def __init__(self, refusal: HttpRefusal) -> None:
+        super().__init__(refusal.status)
+        self.refusal = refusal
+
+
+def new_id() -> str:
+    """256 random bits in visible ASCII (#session-management asks for that, and for no fewer than can be guessed)."""
+    return secrets.token_urlsafe(32)
+
+
+def is_outside(body: bytes) -> bool:
+    """Is there surely no envelope in it? A key may be written with escapes: what holds any is read to be sure."""
+    return _ENVELOPE not in body and 0x5C not in body
+
+
+def asked_session(headers: Headers) -> str | None:
+    """The session that a request names, None when it names none."""
+    if SESSION in headers.repeated:
+        raise TurnedAway(HttpRefusal.saying(400, "Mcp-Session-Id came more than once"))
+    value = headers.get(SESSION)
+    if value is None:
+        return None
+    if not value or len(value) > _LONGEST_ID:
+        raise TurnedAway(UNKNOWN)
+    return value.decode("latin-1")
+
+
+def check_version(headers: Headers, revision: Revision | None) -> None:
+    """What was negotiated holds, said again or not; something else is 400 (#protocol-version-header)."""
+    value = headers.get(VERSION)
+    if value is None or (revision is not None and value == revision.name.encode()):
+        return
+    told = f"MCP-Protocol-Version is not what this session speaks: {revision.name if revision else 'nothing yet'}"
+    raise TurnedAway(HttpRefusal.saying(400, told))
+
+
+def event_id(stream: int, number: int) -> str:
+    """Names its stream, so that one stream is never taken for another (#resumability-and-redelivery)."""
+    return f"{stream}-{number}"
+
+
+def seen_event(headers: Headers) -> tuple[int, int] | None:
+    """The stream and the number a client has seen last, None when it asks to resume nothing."""
+    value = headers.get(SEEN)
+    if value is None:
+        return None
+    stream, _, number = value.partition(b"-")
+    if SEEN in headers.repeated or len(value) > _LONGEST_EVENT or not (stream.isdigit() and number.isdigit()):
+        raise TurnedAway(UNRESUMABLE)
+    return int(stream), int(number)

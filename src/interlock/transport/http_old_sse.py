@@ -1,0 +1,186 @@
+"""The HTTP transport of 2024-11-05, for clients that know no other: a GET whose events never end, and a POST beside it.
+
+The GET is the connection. Its first event says where to post; what is posted there is received, what is said in return
+are its further events, and with it the session ends (2024-11-05 basic/transports#http-with-sse). So it is a two-way
+channel like a pipe, and everything above that is the same as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from urllib.parse import parse_qs
+
+from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_session_rules import FULL, UNKNOWN, new_id
+from ..revisions.opening import ServerSide
+from ..revisions.revision import Era, Revision
+from ..wire.errors import InternalError
+from ..wire.exchange import Handler, Principal
+from ..wire.limits import Limits
+from ..wire.link import Receiver
+from ..wire.sse import encode_event
+from .duplex import Duplex
+from .http_call import HttpCall
+from .living import Lives
+
+__all__ = ["OldConnections", "SSE", "MESSAGES"]
+
+SSE, MESSAGES = "/sse", "/messages"
+_KEY = "session_id"
+_LONGEST_QUERY = 1024
+_ACCEPTED = HttpRefusal(202)
+_NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
+_UNNAMED = HttpRefusal.saying(400, "Post to the address that the endpoint event has told")
+_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+
+
+class _Channel:
+    """What is said, until the response to the GET takes it."""
+
+    delivered = None
+
+    def __init__(self) -> None:
+        self._messages: deque[bytes] = deque()
+        self.backlog = 0
+        self.closed = False
+        self.ending = False
+        """The server stops: it ends as soon as nothing more is to be said."""
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def open(self, receiver: Receiver) -> None:
+        """It is open already: a POST that comes is handed to the connection directly."""
+
+    def send(self, message: bytes) -> int | None:
+        if not self.closed:
+            self._messages.append(message)
+            self.backlog += len(message)
+            self._wake()
+        return None
+
+    def first(self) -> bytes | None:
+        return self._messages[0] if self._messages else None
+
+    def took(self) -> None:
+        """The first one was handed on."""
+        self.backlog -= len(self._messages.popleft())
+        self._wake()
+
+    async def drain(self) -> None:
+        while self.backlog and not self.closed:
+            await self.changed()
+
+    async def close(self) -> None:
+        self.closed = True
+        self._wake()
+
+    def end_soon(self) -> None:
+        self.ending = True
+        self._wake()
+
+    async def changed(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _Connection(Duplex):
+    """With the address of who opened it, by which nameless callers are told apart."""
+
+    address = ""
+    principal: Principal
+    channel: _Channel
+
+
+class OldConnections:
+    """All of an endpoint, at most `most` at once."""
+
+    def __init__(
+        self, handler: Handler, rows: dict[str, Revision], *, limits: Limits, most: int, lives: Lives, strict: bool
+    ) -> None:
+        self._handler = handler
+        self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
+        self._limits = limits
+        self._most = most
+        self._lives = lives
+        self._strict = strict
+        self._by_id: dict[str, _Connection] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
+        """GET: a connection, for as long as its client reads."""
+        if not call.events or len(self._by_id) >= self._most:
+            await call.refuse(FULL if call.events else _NO_EVENTS)
+            return
+        id = new_id()
+        connection = self._by_id[id] = self._connect(principal, call.address)
+        try:
+            where = f"{root}{MESSAGES}?{_KEY}={id}".encode()
+            await call.send_events(encode_event(where, name="endpoint"))
+            await _hand_on(call, connection)
+        finally:
+            del self._by_id[id]
+            await connection.close()
+
+    def _connect(self, principal: Principal, address: str) -> _Connection:
+        channel = _Channel()
+        side = ServerSide(
+            self._handler,
+            self._rows,
+            strict=self._strict,
+            principal=principal,
+            on_end=lambda: self._lives.leave(connection),
+        )
+        connection = _Connection(channel, side, self._limits)
+        connection.address, connection.principal, connection.channel = address, principal, channel
+        side.attach(connection)
+        self._lives.enter(connection)
+        return connection
+
+    async def post(self, call: HttpCall, body: bytes, query: bytes, principal: Principal) -> None:
+        """POST: a message of the client's. Whatever is to be said about it is said on its stream."""
+        id = _named(query)
+        connection = self._by_id.get(id) if id is not None else None
+        if connection is None or connection.principal != principal:
+            await call.refuse(UNKNOWN if id is not None else _UNNAMED)
+        elif sum(each.in_flight for each in self._by_id.values()) >= self._limits.in_flight:
+            await call.refuse(_BUSY)
+        else:
+            await call.refuse(_ACCEPTED)
+            connection.received(body)
+
+    def stop(self) -> None:
+        """End all that are there, each with the answers that its client still waits for."""
+        for connection in self._by_id.values():
+            connection.channel.end_soon()
+
+
+async def _hand_on(call: HttpCall, connection: _Connection) -> None:
+    """One message after the other, until there is an end."""
+    channel = connection.channel
+    while not channel.closed:
+        message = channel.first()
+        if message is not None:
+            await call.send_events(encode_event(message, name="message"))
+            channel.took()
+        elif channel.ending and not connection.in_flight:
+            break
+        else:
+            await channel.changed()
+    await call.end_events(b"")
+
+
+def _named(query: bytes) -> str | None:
+    try:
+        found = parse_qs(query[:_LONGEST_QUERY].decode("latin-1"), max_num_fields=10).get(_KEY, [])
+    except ValueError:
+        return None
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,333 @@
+"""One session of a handshake client over HTTP: a connection whose messages come by POST and leave by streams.
+
+It is what `Duplex` is to a pipe, with one difference: every request has a stream of its own, and what is said for it
+goes there. What belongs to no request goes to a standing stream, which the client opens with GET.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..revisions.opening import ServerSide
+from ..revisions.revision import Revision
+from ..wire.errors import (
+    BadFrame,
+    BadResult,
+    ConnectionClosed,
+    ConnectionEnded,
+    ConnectionLost,
+    InternalError,
+    InvalidRequest,
+    MessageTooLarge,
+)
+from ..wire.exchange import Handler, Principal
+from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice
+from ..wire.limits import Limits
+from ..wire.link import Outlet, Patience
+from ..wire.types.notices import Cancelled
+from .calls import Calls, progress_of
+from .http_streams import Keeping, Reader, Shelf, Stream
+from .runs import Runs
+
+__all__ = ["Session", "Surroundings"]
+
+log = logging.getLogger("interlock.http")
+_STANDING = 4  # of one session; a further one ends the oldest that nobody reads, or the oldest
+_cancelled = msgspec.json.Decoder(Cancelled)
+Asked = Frame | bytes
+"""A request, or the answer to one that was refused where it was read."""
+
+
+class Surroundings(msgspec.Struct, eq=False):
+    """What all sessions of an endpoint have in common."""
+
+    handler: Handler
+    rows: dict[str, Revision]
+    limits: Limits
+    keeping: Keeping
+    shelf: Shelf
+    strict: bool
+    on_end: Callable[[Session], None]
+    running: int = 0
+    """POSTs whose answers are not all there yet, whether their clients still wait or not."""
+
+
+class Session:
+    """What one client said in `initialize`, its runs, its questions and its streams. It is its own `Outlet`."""
+
+    def __init__(self, id: str, principal: Principal, around: Surroundings, address: str = "") -> None:
+        self.id = id
+        self.principal = principal
+        self.address = address
+        self._around = around
+        loop = asyncio.get_running_loop()
+        self.used = self.since = loop.time()
+        self.busy = 0
+        """Requests of its client that are being served, streams included: while there are any, it is in use."""
+        self._calls = Calls(loop, self._withdraw, around.limits.waiting)
+        self._asked: dict[int, Stream] = {}
+        self._runs = Runs(loop, around.limits.in_flight)
+        self._streams: dict[int, Stream] = {}
+        self._standing: list[Stream] = []
+        self._names = 0
+        self.ready = False
+        self._end: ConnectionEnded | None = None
+        self._side = ServerSide(
+            around.handler, around.rows, strict=around.strict, principal=principal, on_ready=self._on_ready
+        )
+        self._side.attach(self)
+
+    def _on_ready(self) -> None:
+        self.ready = True
+
+    @property
+    def revision(self) -> Revision | None:
+        """What was negotiated; None before `initialize` was answered."""
+        return self._side.handshake.revision
+
+    @property
+    def batches(self) -> bool:
+        return self._side.batches
+
+    @property
+    def end(self) -> ConnectionEnded | None:
+        return self._end
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._runs.by_id)
+
+    # --- what comes in ----------------------------------------------------------------------------
+
+    def requests(self, asked: list[Asked], address: str, events: bool) -> tuple[Stream, Reader]:
+        """Begin what one POST asks for; its answers, and all that is said on the way, come on this stream."""
+        stream = self._new(len(asked), events)
+        reader = stream.attach()
+        self._around.running += 1
+        outlet = _Outlet(self, stream, address)
+        for frame in asked:
+            if isinstance(frame, Frame):
+                self._requested(frame, stream, outlet)
+            else:
+                self._replied(stream, None, frame)
+        return stream, reader
+
+    def _requested(self, frame: Frame, stream: Stream, outlet: Outlet) -> None:
+        id: Any = frame.id
+
+        def reply(id: Id | None, answer: bytes | None) -> None:
+            self._replied(stream, id, answer)
+
+        if id in self._runs.by_id:
+            reply(id, encode_error(id, InvalidRequest("A request with this id is still running")))
+            return
+        try:
+            work = self._side.request(frame, outlet)
+        except Exception:  # a mistake of ours: one request fails, the session lives
+            log.exception("! request %.100r could not be begun", id)
+            work = encode_error(id, InternalError("Internal error"))
+        if work is None or isinstance(work, bytes):
+            reply(id, work)
+        elif not self._runs.start(id, work, reply, frame.method != "initialize"):
+            work[0].close()
+            told = f"More than {self._around.limits.in_flight} requests at once: wait for answers first"
+            reply(id, encode_error(id, InternalError(told)))
+
+    def _replied(self, stream: Stream, id: Id | None, answer: bytes | None) -> None:
+        if answer is not None and len(answer) > self._around.limits.message_bytes:
+            told = f"The answer is too large: {_over(answer, self._around.limits)}"
+            answer = encode_error(id, InternalError(told))
+        if stream.ended:
+            return  # with its session
+        stream.answer(answer)
+        if stream.ended:
+            self._around.running -= 1
+            if stream.reader is None:
+                self.shelve(stream)
+
+    def notified(self, frame: Frame) -> None:
+        if frame.method == "notifications/progress":
+            self._calls.progressed(progress_of(frame), frame)
+        elif frame.method != "notifications/cancelled":
+            work = self._side.notification(frame)
+            if work is not None and not self._runs.hear(work):
+                work.close()
+                log.warning("! too many notifications are being handled: %.200r was dropped", frame.method)
+        else:
+            self._cancel(frame)
+
+    def _cancel(self, frame: Frame) -> None:
+        """Stop the named run. Unknown, late or malformed cancellations are ignored (CANC-08, CANC-13)."""
+        try:
+            told = _cancelled.decode(cast(bytes, frame.params))
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+            return
+        if self._runs.cancel(told.request_id):
+            log.info("= request %.100r was cancelled: %.200r", told.request_id, told.reason or "no reason given")
+
+    def answered(self, frame: Frame) -> None:
+        """The answer to a question of ours; one to nothing is dropped."""
+        if not self._calls.resolve(frame):
+            log.debug("= a response to nothing we asked (id %r) was dropped", frame.id)
+
+    def spoilt(self, bad: BadFrame) -> None:
+        """A broken answer: whoever waits for it is told now, and not when his patience is over."""
+        if bad.answers is not None:
+            self._calls.spoil(bad.answers, BadResult(f"a broken response: {bad}"))
+
+    # --- its streams ------------------------------------------------------------------------------
+
+    def _new(self, expected: int = 0, events: bool = True) -> Stream:
+        self._names += 1
+        revision = self.revision
+        primed = revision is not None and revision.polling
+        stream = Stream(self._names, self._around.keeping, expected=expected, events=events, primed=primed)
+        self._streams[stream.name] = stream
+        return stream
+
+    def standing(self) -> Stream:
+        """A new stream for what belongs to no request; it begins with what nobody has read of another one."""
+        stream = self._new()
+        stream.begun = True  # what is said before somebody listens waits
+        for other in self._standing:
+            if other.reader is None:
+                for message in other.take_unread():
+                    stream.put(message)
+        if len(self._standing) >= _STANDING:
+            left = next((other for other in self._standing if other.reader is None), self._standing[0])
+            self._standing.remove(left)
+            left.close()
+            self.forget(left)
+        self._standing.append(stream)
+        return stream
+
+    def stream(self, name: int) -> Stream | None:
+        """One that can be resumed."""
+        return self._streams.get(name)
+
+    def shelve(self, stream: Stream) -> None:
+        """It has ended. Only what a client has seen the beginning of can be asked for again."""
+        if stream.begun and not stream.lost and self._end is None:
+            self._around.shelf.put(stream, self.forget)
+        else:
+            self.forget(stream)
+
+    def forget(self, stream: Stream) -> None:
+        self._streams.pop(stream.name, None)
+
+    def _listener(self) -> Stream:
+        """The one stream for what belongs to no request: the last that is read, if any is (#multiple-connections)."""
+        read = [stream for stream in self._standing if stream.reader is not None]
+        return read[-1] if read else (self._standing[-1] if self._standing else self.standing())
+
+    # --- what we say ------------------------------------------------------------------------------
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        await self.tell_on(self._listener(), method, params)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None, meta: Mapping[str, Any] | None, *, patience: Patience
+    ) -> Frame:
+        return await self.call_on(self._listener(), method, params, meta, patience)
+
+    async def tell_on(self, stream: Stream, method: str, params: Mapping[str, Any] | None) -> None:
+        message = encode_notice(method, params)
+        self._check(message)
+        if self._end is None:
+            await stream.tell(message)
+
+    async def call_on(
+        self,
+        stream: Stream,
+        method: str,
+        params: Mapping[str, Any] | None,
+        meta: Mapping[str, Any] | None,
+        patience: Patience,
+    ) -> Frame:
+        """Ask, and wait for the answer that comes by POST."""
+        if self._end is not None:
+            raise self._end.for_call(method, False)
+        call = self._calls.add(method, patience, None, True)
+        try:
+            message = encode_call(call.id, method, params if meta is None else call.with_token(params, meta))
+            self._check(message)
+            if not stream.put(message):
+                raise ConnectionLost(f"{method}: the client is not there to be asked")
+            self._asked[call.id] = stream
+            return await call.answer()
+        except asyncio.CancelledError:
+            if call.outcome is None:
+                self._withdraw(call.id, "the caller gave up", True)
+            raise
+        finally:
+            self._asked.pop(call.id, None)
+            self._calls.remove(call)
+
+    def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
+        """On the stream where it was asked."""
+        stream = self._asked.get(id)
+        if stream is not None and self._end is None:
+            stream.put(encode_notice("notifications/cancelled", {"requestId": id, "reason": reason}))
+
+    def _check(self, message: bytes) -> None:
+        if len(message) > self._around.limits.message_bytes:
+            raise MessageTooLarge(_over(message, self._around.limits))
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def finish(self, error: ConnectionEnded | None = None) -> None:
+        """The single end: every waiter is told, every run is cancelled, every stream is closed."""
+        if self._end is not None:
+            return
+        self._end = error or ConnectionClosed("the session has ended")
+        self._calls.fail(self._end, None)
+        self._runs.end()
+        self._side.ended(self._end)
+        for stream in list(self._streams.values()):
+            self._around.shelf.drop(stream)
+            self._around.running -= stream.expects
+            stream.close()
+        self._streams.clear()
+        self._standing.clear()
+        self._around.on_end(self)
+
+    def stop_listening(self) -> None:
+        """End the streams that have no end of their own."""
+        for stream in self._standing:
+            stream.close()
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for the runs in flight, at most so long."""
+        await self._runs.settle(seconds)
+
+
+class _Outlet:
+    """Where things said during one request go: its own stream."""
+
+    __slots__ = ("_stream", "address", "connection")
+
+    def __init__(self, session: Session, stream: Stream, address: str) -> None:
+        self.connection = session
+        self._stream = stream
+        self.address = address
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        await self.connection.tell_on(self._stream, method, params)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience
+    ) -> Frame:
+        return await self.connection.call_on(self._stream, method, params, meta, patience)
+
+    def release(self, retry_ms: int) -> bool:
+        """Let the client go and come back (2025-11-25 #sending-messages-to-the-server)."""
+        return self._stream.release(retry_ms)
+
+
+def _over(message: bytes, limits: Limits) -> str:
+    return f"{len(message)} bytes, the limit is {limits.message_bytes}"
