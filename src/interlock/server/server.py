@@ -118,8 +118,7 @@ class Server:
         self.lives = Lifespans()
         self._home = Home(self)
         self._base: Handler = self._dispatch
-        self._handler: Handler = self._dispatch
-        self._filtered = False
+        self._handler, self._filtered = self._base, False
         self._guard(Guards(**guards))
         if visible is not None:
             self.visible(visible)
