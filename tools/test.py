@@ -30,6 +30,7 @@ NEEDED = (
     "pytest-xdist",
     "hypothesis",
     "jsonschema-rs",
+    "uritemplate",
     "hatchling",
     "editables",
 )
