@@ -149,7 +149,7 @@ def test_a_handler_that_gives_way_answers_the_knock(told):
         watcher.append(threading.Thread(target=server.stalls._look_after, args=(loop, watched, looks)))
         watcher[0].start()
         while watcher[0].is_alive():
-            for _ in range(1000):
+            for _ in range(1_000_000):  # long enough to be seen at it: threads take turns every 5 ms
                 pass
             await asyncio.sleep(0)
         return "busy"

@@ -121,7 +121,6 @@ async def test_a_request_given_up_leaves_no_socket_behind_at_a_peer_that_does_no
     await asyncio.sleep(0.02)
     assert [each for each in keeps._opened().sockets if each.fileno() >= 0] == []
     await out.close()
-    keeps._pool._users -= 1  # it was asked for twice
     await keeps.close()
     listening.close()
 
