@@ -292,3 +292,18 @@ async def test_one_of_them_may_end_the_others():
     other = errands.start(asyncio.sleep(1000))
     await errands.run(errands.end())
     assert other.cancelled()
+
+
+async def test_an_errand_begun_by_one_that_is_just_ended_ends_too():
+    errands = Errands(asyncio.get_running_loop())
+
+    async def begins_another():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            errands.start(asyncio.Event().wait())  # it was done in the very turn in which it was ended
+
+    errands.start(begins_another())
+    await asyncio.sleep(0)
+    await errands.end()
+    assert len(errands) == 0

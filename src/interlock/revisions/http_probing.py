@@ -77,7 +77,11 @@ class HttpProber:
             await line.close()
             raise
         if edge.link is not line:
-            await line.close()  # it was only there to ask
+            try:
+                await line.close()  # it was only there to ask
+            except BaseException:
+                await edge.close()  # given up at the last moment: nobody gets it
+                raise
         return edge
 
     async def _settle_era(self, line: HttpLine) -> ClientEdge:

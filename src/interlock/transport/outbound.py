@@ -227,6 +227,7 @@ class Errands:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._over = False
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -235,6 +236,8 @@ class Errands:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if self._over:
+            task.cancel()  # begun by one that was ended a moment too late to know it
         return task
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T | None:
@@ -249,10 +252,10 @@ class Errands:
 
     async def end(self) -> None:
         """Cancel all and wait for them; called by one of them, for the others."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
+        self._over = True
+        while tasks := [task for task in self._tasks if task is not asyncio.current_task()]:
+            for task in tasks:
+                task.cancel()
             await asyncio.wait(tasks)
 
 
