@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import sys
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ __all__ = ["encode_data"]
 def _to_plain(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
-    if isinstance(value, PurePath):
-        return str(value)
+    if (paths := sys.modules.get("pathlib")) is not None and isinstance(value, paths.PurePath):
+        return str(value)  # who has a path has loaded its module; nobody else needs it
     if isinstance(value, Media):
         return value.block
     raise NotImplementedError(f"{type(value).__qualname__} is no JSON")

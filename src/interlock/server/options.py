@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -16,6 +15,8 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
     """Every option is one that there is. A TypeError, as Python itself raises for a name it does not know."""
     for name in given:
         if name not in known:
+            import difflib  # for whoever made a mistake
+
             near = difflib.get_close_matches(name, known, 1)
             meant = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
             raise TypeError(f"{what} has no option {name!r}: {meant}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -74,6 +73,8 @@ def read_form(message: str, form: Form, answer: Result) -> Any:
 
 
 def ask_url(message: str, url: str, key: str | None) -> Question:
+    from urllib.parse import urlsplit  # a server starts without it
+
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.netloc or "@" in parts.netloc:
         raise LocalError(f"{url!r:.100} is no URL to send a user to: use https, without credentials in it")

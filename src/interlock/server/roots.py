@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit
 
 from .questions import Root
 
@@ -27,6 +26,8 @@ def within(path: str | os.PathLike[str], roots: Iterable[Root | str]) -> bool:
 
 def folder_of(uri: str) -> str | None:
     """The folder a `file:` URI of this machine names, with its links followed; None for any other URI."""
+    from urllib.parse import unquote, urlsplit  # a server starts without it
+
     try:
         parts = urlsplit(uri)
     except ValueError:
