@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -76,6 +75,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_root(uri: Any) -> None:
     """Roots are directories or files, named without detours (client/roots#security-considerations)."""
+    from urllib.parse import unquote, urlsplit  # a client without roots starts without it
+
     if not isinstance(uri, str) or urlsplit(uri).scheme != "file":
         raise LocalError(f"a root is a file:// URI, not {uri!r:.100}")
     if not uri.startswith("file://") or ".." in unquote(urlsplit(uri).path).replace("\\", "/").split("/"):
