@@ -54,44 +54,40 @@ class Media:
         return f"{type(self).__name__}({type(self.block).__name__})"
 
 
-class Image(Media):
+class _Encoded(Media):
+    """Bytes of one family of types. The type is read off the data, or off the name of the file."""
+
+    __slots__ = ()
+    _family = ""
+    _content: type[ImageContent] | type[AudioContent]
+
+    def __init__(
+        self,
+        source: Source,
+        mime_type: str | None = None,
+        *,
+        annotations: Annotations | None = None,
+        meta: Mapping[str, Any] | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        data, name = _read(source, most_bytes)
+        kind = _kind(data, name, mime_type, self._family)
+        encoded = base64.b64encode(data).decode()
+        super().__init__(self._content(data=encoded, mime_type=kind, **_members(annotations, meta)))
+
+
+class Image(_Encoded):
     """A picture: `Image(data)` or `Image("chart.png")`. The type is read off the data, or off the name of the file."""
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        source: Source,
-        mime_type: str | None = None,
-        *,
-        annotations: Annotations | None = None,
-        meta: Mapping[str, Any] | None = None,
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        data, name = _read(source, most_bytes)
-        kind = _kind(data, name, mime_type, "image/")
-        members = _members(annotations, meta)
-        super().__init__(ImageContent(data=base64.b64encode(data).decode(), mime_type=kind, **members))
+    _family, _content = "image/", ImageContent
 
 
-class Audio(Media):
+class Audio(_Encoded):
     """A sound: `Audio(data)` or `Audio("bell.wav")`. The type is read off the data, or off the name of the file."""
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        source: Source,
-        mime_type: str | None = None,
-        *,
-        annotations: Annotations | None = None,
-        meta: Mapping[str, Any] | None = None,
-        most_bytes: int = MOST_BYTES,
-    ) -> None:
-        data, name = _read(source, most_bytes)
-        kind = _kind(data, name, mime_type, "audio/")
-        members = _members(annotations, meta)
-        super().__init__(AudioContent(data=base64.b64encode(data).decode(), mime_type=kind, **members))
+    _family, _content = "audio/", AudioContent
 
 
 class File(Media):

@@ -142,7 +142,7 @@ def _chooser(argument: str, choices: Any) -> Callable[..., Any]:
 
 
 def _resolved(params: CompleteParams, names: tuple[str, ...]) -> dict[str, str]:
-    """The arguments that the user has chosen already, of those there are; before 2025-06-18 nobody could tell."""
+    """The arguments that the user has chosen already, of those there are; older clients cannot tell."""
     told = params.context.arguments or {} if params.context is not UNSET else {}
     return {name: value for name, value in told.items() if name in names}
 

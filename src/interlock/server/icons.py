@@ -1,6 +1,6 @@
 """Icons of servers, tools, prompts and resources, checked where an author gives them.
 
-A client shows only what comes over https or lies in the URI itself, and only pictures (2025-11-25 basic/index#icons);
+A client shows only what comes over https or lies in the URI itself, and only pictures (basic/index#icons);
 another icon would be dropped there in silence, so it is refused here in words.
 """
 

@@ -2,7 +2,7 @@
 
 The dialect is the one that `$schema` names, 2020-12 where it names none. Nothing is fetched: a reference that leads out
 of the schema is refused when the check is made, so that no schema passes as permissive because a part of it is missing
-(2026-07-28 basic/index#ref-resolution).
+(basic/index#ref-resolution).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def validator_of(schema: Mapping[str, Any] | bool, what: str = "schema") -> Chec
 
 
 def _check_dialect(schema: Any, what: str) -> None:
-    """2025-11-25 basic/index#implementation-requirements: say clearly what is not supported, inside too."""
+    """basic/index#implementation-requirements: say clearly what is not supported, inside too."""
     pending: list[Any] = [schema]
     while pending:
         part = pending.pop()

@@ -16,12 +16,11 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Handler, Result
 from ..wire.types.completion import PromptRef
 from ..wire.types.resources import ResourceTemplate
+from .names import LONGEST_TOOL_NAME
 from .offers import Offers
 from .passing import Passed, renamed
 
 __all__ = ["Mount", "Mounted"]
-
-_LONGEST_NAME = 128  # of a tool (2025-11-25 server/tools#tool-names)
 
 
 class Mount:
@@ -38,8 +37,8 @@ class Mount:
         if kind not in ("tools", "prompts") or not self.prefix:
             return name
         found = f"{self.prefix}_{name}"
-        if kind == "tools" and len(found) > _LONGEST_NAME:
-            raise LocalError(f"{found!r} is no tool name: it has more than {_LONGEST_NAME} characters")
+        if kind == "tools" and len(found) > LONGEST_TOOL_NAME:
+            raise LocalError(f"{found!r} is no tool name: it has more than {LONGEST_TOOL_NAME} characters")
         return found
 
     def wrap(self, kind: str, item: Any) -> Mounted:

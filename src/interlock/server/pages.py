@@ -22,7 +22,7 @@ _MOST_APART = 64  # the same for those who do not see everything, by what they s
 
 
 def cache_hints(seconds: float, scope: str) -> dict[str, Any]:
-    """What lists say to caches (2026-07-28 server/utilities/caching); a mistake of the author's is told to them."""
+    """What lists say to caches (server/utilities/caching); a mistake of the author's is told to them."""
     if not 0 <= seconds <= _LONGEST:
         raise LocalError(f"cache_seconds is {seconds!r}: from 0 to a year ({_LONGEST:.0f})")
     if scope not in ("public", "private"):

@@ -37,7 +37,7 @@ class ToolResult(msgspec.Struct, kw_only=True):
     content: Any = UNSET
     """A text, a block, or a list of these; absent: the text twin of `structured`."""
     structured: Any = UNSET
-    """Any JSON value; before 2026-07-28 what is no object goes out as `{"result": value}`."""
+    """Any JSON value; to clients that take only objects, another goes out as `{"result": value}` (shaping.py)."""
     is_error: bool = False
     meta: Mapping[str, Any] | UnsetType = UNSET
 

@@ -91,7 +91,7 @@ def _signature(fields: list[_Field], context: str | None, docs: Docs, closed: bo
 
 def _schema(fields: list[_Field], docs: Docs, closed: bool) -> dict[str, Any]:
     """The root stands in place: MCP wants `type: object` there, not a reference."""
-    if not fields:  # what 2025-11-25 server/tools#tool recommends for no parameters
+    if not fields:  # what server/tools#tool recommends for no parameters
         return {"type": "object", "additionalProperties": False}
     writer = TypeWriter(field.hint for field in fields)
     properties = {

@@ -2,7 +2,7 @@
 
 A few lines of `anyOf` and `$ref` can ask for billions of steps, and a running validator cannot be stopped. So the size
 of a schema, the steps at one place of a value, and what a recursive schema doubles with every level of a value are
-bounded (2026-07-28 basic/index#composition-keyword-resource-use).
+bounded (basic/index#composition-keyword-resource-use).
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from .failures import failure_text
 from .fitting import fitting
 from .guards import Guards
 from .icons import checked_icons
+from .names import check_tool_name
 from .outputs import OutputSchema, read_output
 from .results import failed, finisher
 from .schema import Signature, docs_of, plain_name, read_signature
@@ -76,7 +77,7 @@ class RegisteredTool:
         )
         self.param_headers = _param_headers(self.name, signature.schema)
         self._finish = finisher(self.name, output.schema, output.check)
-        _check_name(self.name)
+        check_tool_name(self.name)
         run = streamed(function, signature, on_loop=thread == "loop") if streams else (function, signature)
         call = caller_of(*run, threads, thread)
         self._call = (guards or Guards()).tool(call, function, self.name, timeout=timeout, concurrency=concurrency)
@@ -134,13 +135,3 @@ def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]
         return read_param_headers(schema)
     except LocalError as error:
         raise LocalError(f"{name}: {error}") from None
-
-
-def _check_name(name: str) -> None:
-    """2025-11-25 server/tools#tool-names: 1 to 128 of letters, digits, `_`, `-`, `.`."""
-    if (
-        not 1 <= len(name) <= 128
-        or not name.isascii()
-        or not name.replace("_", "a").replace("-", "a").replace(".", "a").isalnum()
-    ):
-        raise LocalError(f"{name!r} is no tool name: use 1 to 128 letters, digits, '_', '-' or '.'")

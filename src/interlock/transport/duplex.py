@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
+from ..revisions.batches import refused_in_batch
 from ..wire.display import display
 from ..wire.errors import (
     BadFrame,
@@ -242,10 +243,11 @@ class Duplex:
             if isinstance(frame, BadFrame):
                 if frame.refusal is not None:
                     batch.add(frame.id, encode_error(frame.id, frame.refusal))
-            elif _wants_answer(frame) and (refused := _refused_in_batch(frame, ids)):
+            elif _wants_answer(frame) and (refused := refused_in_batch(frame, ids)):
                 id: Any = frame.id
                 batch.add(id, encode_error(id, refused))
             else:
+                ids.add(frame.id)
                 self._receive(frame, batch)
 
     def _requested(self, frame: Frame, batch: _Batch | None) -> None:
@@ -354,15 +356,6 @@ class _Batch:
             return
         for id, answer in self._answers:  # too much for one message: better apart than not at all
             self._reply(id, answer)
-
-
-def _refused_in_batch(frame: Frame, ids: set[Any]) -> InvalidRequest | None:
-    if frame.method == "initialize":  # 2025-03-26 basic/lifecycle#initialization
-        return InvalidRequest("initialize must not stand in a batch")
-    if frame.id in ids:
-        return InvalidRequest("Another request of this batch has this id")
-    ids.add(frame.id)
-    return None
 
 
 def _wants_answer(frame: Frame | BadFrame) -> bool:

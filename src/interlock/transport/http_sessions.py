@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from ..revisions.batches import refused_in_batch
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
@@ -26,7 +27,7 @@ from ..revisions.http_session_rules import (
     seen_event,
 )
 from ..revisions.revision import Era, Revision
-from ..wire.errors import BadFrame, InternalError, InvalidRequest, Refused
+from ..wire.errors import BadFrame, InternalError, InvalidRequest
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
 from ..wire.limits import Limits
@@ -342,10 +343,6 @@ def _sorted(frames: list[Frame | BadFrame]) -> tuple[list[Asked], list[Frame]]:
 
 
 def _refused(frame: Frame, ids: set[Any]) -> bytes | None:
-    told: Refused | None = None
-    if frame.method == "initialize":  # 2025-03-26 basic/lifecycle#initialization
-        told = InvalidRequest("initialize must not stand in a batch")
-    elif frame.id in ids:
-        told = InvalidRequest("Another request of this batch has this id")
+    told = refused_in_batch(frame, ids)
     id: Any = frame.id
     return None if told is None else encode_error(id, told)

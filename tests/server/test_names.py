@@ -1,0 +1,17 @@
+"""server/names.py: what a tool may be called."""
+
+import pytest
+
+from interlock.server.names import check_tool_name
+from interlock.wire.errors import LocalError
+
+
+@pytest.mark.parametrize("name", ["a", "a.b-c_D9", "x" * 128])
+def test_a_name(name):
+    check_tool_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "ä", "a/b"])
+def test_no_name(name):
+    with pytest.raises(LocalError, match="no tool name"):
+        check_tool_name(name)
