@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -66,7 +66,7 @@ class Client:
     """A connection to one server.
 
     `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
-    `Channel` of your own. `headers` go with every request to a URL.
+    `Channel` of your own. `headers` go with every request to a URL; `allowed_hosts` may be asked without TLS.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Client:
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
+        allowed_hosts: Iterable[str] = (),
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
         version: str = __version__,
@@ -92,7 +93,7 @@ class Client:
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
-        self._target = target_of(target, limits, headers)
+        self._target = target_of(target, limits, headers, allowed_hosts)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
             elicit=elicit,
@@ -108,8 +109,7 @@ class Client:
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
         self._patience = _patience(timeout)
-        self._connect_seconds = connect_timeout
-        self._probe_timeout = probe_timeout
+        self._connect_seconds, self._probe_timeout = connect_timeout, probe_timeout
         self._keepalive = keepalive if self._target.pings else None
         self._limits = limits
         self._verdicts = verdicts
