@@ -46,19 +46,6 @@ class talking:
             raise self.peer.failures[0]
 
 
-async def test_an_old_server_is_found_step_by_step():
-    async with talking(headers={"Authorization": "Bearer x"}) as (client, server, peer):
-        assert client.revision == OLDEST
-        assert (await client.call_tool("t")).text == "ok"
-        first = [(request.verb, request.path) for request in peer.requests[:4]]
-    assert first == [("POST", "/mcp"), ("POST", "/mcp"), ("GET", "/mcp"), ("POST", "/messages?session=1")]
-    assert [request.method for request in server.posts] == ["initialize", "notifications/initialized", "tools/call"]
-    assert {request.header("authorization") for request in peer.requests} == {"Bearer x"}
-    assert {request.header("mcp-session-id") for request in peer.requests} == {None}
-    [get] = [request for request in peer.requests if request.verb == "GET"]
-    assert get.header("accept") == "text/event-stream"
-
-
 async def test_closing_ends_the_stream():
     async with talking() as (client, server, _):
         await client.close()
