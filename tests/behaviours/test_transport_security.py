@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import random
 from contextlib import asynccontextmanager
 
@@ -13,8 +14,8 @@ from interlock.cli.run import read_options
 from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.wire.exchange import Principal
-from support.asgi import call_tool, post
-from support.sessions import OverSession, send
+from support.asgi import begin, call_tool, post
+from support.sessions import OverSession, events_of, send
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
 every = pytest.mark.parametrize("revision", STREAMABLE)
@@ -25,6 +26,11 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 def by_token(headers):
     token = headers.get("authorization", "").removeprefix("Bearer ")
     return Principal("issuer", token) if token in ("ada", "bob") else HttpRefusal(401)
+
+
+def lines(token):
+    said = {"host": "127.0.0.1", "content-type": "application/json", "authorization": token}
+    return [(name.encode(), value.encode()) for name, value in said.items() if value is not None]
 
 
 @asynccontextmanager
@@ -63,6 +69,23 @@ async def test_a_session_is_its_owners_and_to_others_as_if_it_were_not_there(rev
             foreign = await peer.send(verb, frame, authorization=BOB).answer()
             assert foreign.status == unknown.status == 404
         assert (await peer.post(LIST).answer()).status == 200
+
+
+@pytest.mark.requirement("SEC-19", "SEC-20", "SEC-23")
+@pytest.mark.parametrize("revision", ["2024-11-05"])
+async def test_the_address_that_an_old_client_was_given_is_no_credential_either(revision):
+    async with house() as app:
+        stream = begin(app, [b""], method="GET", path="/sse", headers=lines(ADA))
+        await stream.heard(2)
+        [told] = events_of(stream)
+        path, _, query = told.data.decode().partition("?")
+        hello = json.dumps(OverSession(app, revision).hello).encode()
+        for token, status in ((None, 401), ("Bearer eve", 401), (BOB, 404), (ADA, 202)):
+            where = {"method": "POST", "path": path, "query_string": query.encode(), "headers": lines(token)}
+            assert (await begin(app, [hello], **where).answer()).status == status
+        await stream.heard(3)
+        stream.disconnect()
+        await stream.task
 
 
 @pytest.mark.requirement("SEC-21", "SEC-22")
