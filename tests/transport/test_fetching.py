@@ -87,7 +87,9 @@ async def test_nothing_packed_is_taken(encoding):
 
 
 @pytest.mark.parametrize(
-    "head", [b"X-A: " + b"a" * 9000, b"X" * 9000 + b": a", b"nonsense"], ids=["value", "name", "no header"]
+    "head",
+    [b"X-A: " + b"a" * 9000, b"X" * 9000 + b": a", b"\r\n".join([b"X-A: a"] * 200), b"nonsense"],
+    ids=["value", "name", "number", "no header"],
 )
 async def test_a_head_is_bounded_and_proper(head):
     async with HttpPeer(lambda request, stream: b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n") as peer:

@@ -48,6 +48,7 @@ _LINGER = 1.0  # seconds a body may take to end after what was wanted before its
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
 _LONGEST_HEADER = 8190  # bytes of the first line or of one header of a response; more is no proper HTTP
+_MOST_HEADERS = 128  # of a response, likewise
 _AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
 _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
@@ -316,6 +317,7 @@ class _Pool:
             auto_decompress=False,
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
+            max_headers=_MOST_HEADERS,
         )
 
     @classmethod
