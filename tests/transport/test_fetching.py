@@ -29,7 +29,7 @@ async def test_a_get_and_what_comes_back():
 
 async def test_a_post_of_a_form_and_of_anything_else():
     async with HttpPeer(lambda request, stream: http(201, b"made")) as peer:
-        endpoint = endpoint_of(peer.url, {"User-Agent": "mine"})
+        endpoint = endpoint_of(peer.url, {"user-agent": "mine"})
         assert (await fetch(endpoint, "POST", b"a=b")).status == 201
         await fetch(endpoint, "POST", b"{}", media="application/json", accept="*/*")
     first, second = peer.requests

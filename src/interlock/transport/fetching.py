@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ..version import __version__
-from ..wire.display import display
+from ..revisions.http_requests import plain_headers
 from ..wire.errors import BadResult
 from ..wire.limits import Limits
 from .endpoints import Endpoint
@@ -58,14 +57,13 @@ async def fetch(
     """Ask `endpoint` with its own headers; `media` says what `body` is. A redirect out of the origin is the answer."""
     out = Outbound(endpoint, Limits(message_bytes=most_bytes))
     what = f"{verb} {endpoint.origin}"
-    headers = {"User-Agent": f"interlock/{__version__}", **endpoint.headers}
-    headers |= {"Accept": accept, "Accept-Encoding": "identity"}
+    headers = plain_headers(endpoint.headers, accept)
     if body is not None:
         headers["Content-Type"] = media
     try:
         async with out.within(what, seconds, verb, body, headers) as (reply, response):
-            if reply.content_encoding.strip().lower() not in ("", "identity"):
-                raise BadResult(f"{what}: the answer is packed ({display(reply.content_encoding, 40)}), unasked")
+            if reply.packed is not None:
+                raise BadResult(f"{what}: the answer is packed ({reply.packed}), unasked")
             whole = await out.whole(response, what)
             return Fetched(reply.status, str(response.url), _headers_of(response), whole)
     finally:
