@@ -66,7 +66,7 @@ class Client:
     """A connection to one server.
 
     `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
-    `Channel` of your own. `headers` go with every request to a URL; `allowed_hosts` may be asked without TLS.
+    `Channel` of your own. `headers` go with every request to a URL.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Client:
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        allowed_hosts: Iterable[str] = (),
+        allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
         version: str = __version__,
@@ -109,7 +109,8 @@ class Client:
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
         self._patience = _patience(timeout)
-        self._connect_seconds, self._probe_timeout = connect_timeout, probe_timeout
+        self._connect_seconds = connect_timeout
+        self._probe_timeout = probe_timeout
         self._keepalive = keepalive if self._target.pings else None
         self._limits = limits
         self._verdicts = verdicts
@@ -118,8 +119,7 @@ class Client:
         self._lost: ConnectionEnded | None = None
         self._opening: asyncio.Task[ClientEdge] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._failures = 0
-        self._waiting = 0
+        self._failures = self._waiting = 0
         self._abandoned: set[asyncio.Task[ClientEdge]] = set()
         self._closing_strays: set[asyncio.Task[None]] = set()
         self._closed = False
