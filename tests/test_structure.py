@@ -390,13 +390,16 @@ API = {
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthorizationFailed",
     "CannotAsk",
     "Client",
+    "ClientCredentials",
     "Command",
     "Concurrency",
     "Context",
     "Declined",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Exchange",
     "File",
     "Icon",
@@ -405,6 +408,8 @@ API = {
     "InterlockError",
     "Item",
     "Keepalive",
+    "LoginRequired",
+    "OAuth",
     "Patience",
     "Principal",
     "PromptMessage",
@@ -420,6 +425,7 @@ API = {
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "WorkloadIdentity",
     "__version__",
     "files",
 }
@@ -438,8 +444,8 @@ MEMBERS = {
     "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
 }
 PARAMETERS = {
-    "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "
-    "extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
+    "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
+    "experimental extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
