@@ -52,7 +52,7 @@ class Issuer:
         self.refreshes: set[str] = set()
         self.clients: dict[str, dict[str, Any]] = {}
         self.requests: list[dict[str, str]] = []
-        self.issued = 0
+        self.issued = self.visited = 0
         self.life: Any = 3600
         self.answer: Callable[[dict[str, str]], dict[str, str]] = lambda answer: answer
         self.token: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer
@@ -88,7 +88,8 @@ class Issuer:
     def visit(self, url: str) -> str:
         """What a user's browser comes back with when he agrees."""
         asked = dict(parse_qsl(urlsplit(url).query))
-        code = f"code-{len(self.codes) + 1}-of-{self.issuer}"
+        self.visited += 1
+        code = f"code-{self.visited}-of-{self.issuer}"
         self.codes[code] = asked
         told = {"code": code, "state": asked["state"], "iss": self.issuer}
         return f"{asked['redirect_uri']}?{urlencode(self.answer(told))}"
@@ -186,6 +187,12 @@ class World:
 
     def visited(self, number: int = -1) -> dict[str, str]:
         return dict(parse_qsl(urlsplit(self.visits[number]).query))
+
+    def again(self, plan: Any = None) -> Any:
+        """A further login: the token that is there is refused, and not refreshed."""
+        seeker = self.seeker(plan)
+        used = self.run(seeker.current()).standing.token.access
+        return self.run(seeker.renewed(Demand(), used, refresh=False))
 
     def logged_in(self, plan: Any = None, **demand: Any) -> Seeker:
         seeker = self.seeker(plan)
