@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
-from msgspec import Raw
+import msgspec
 
 from ..wire.exchange import Exchange, Handler, Question, Result
 from .questions import check_answer
-from .rounds import AskingRules, Open, Questions, Round
+from .rounds import AskingRules, Questions, Round
 from .served import Served
 
 __all__ = ["Replay"]
 
 log = logging.getLogger("interlock.server")
+_members = msgspec.json.Decoder(dict[str, Any])
 
 
 class Replay:
@@ -29,10 +31,10 @@ class Replay:
         self._handler = handler
         self._round = Round(rules, exchange)
         self._questions = Questions(rules.grace, self._end)
-        self._single = rules.single_use(exchange.method, exchange.params)
-        self._asked: dict[str, str] = {}
-        self._answers: dict[str, Raw] = {}
-        self._done: dict[str, Raw] = {}
+        self._params = exchange.params
+        self._asked: dict[str, bytes] = {}
+        self._answers: dict[str, bytes] = {}
+        self._done: dict[str, bytes] = {}
         self._waiting: list[asyncio.Future[Result]] = []
         self._task: asyncio.Task[object] | None = None
         self._over = False  # the round, by our own cancellation
@@ -64,16 +66,16 @@ class Replay:
     def _close(self) -> None:
         """Threads and tasks that outlive the run are told: nobody answers them any more."""
         self._closed = True
-        self._questions.stop()
+        self._questions.close()
         self._let_go()
+        self._task = None  # which knows this run: without the circles it is freed at once
 
     def _ask_client(self) -> Result:
-        asked = self._questions.open
-        return self._round.input_required(
-            asked,
-            single=self._single,
+        asking = self._round
+        return asking.input_required(
+            self._questions.open,
+            single=asking.rules.single_use(asking.method, self._params),
             asked={**self._asked, **self._questions.digests},
-            open={key: Open.of(question) for key, question in asked.items()} if self._single else {},
             answers=self._answers,
             done=self._done,
         )
@@ -99,11 +101,9 @@ class Replay:
         if self._over or self._closed:
             raise asyncio.CancelledError
         key, digest = self._questions.key_of(exchange, question)
-        answer = self._answer_to(key, digest)
-        if answer is not None:
-            members = check_answer(question, answer)
+        members = self._answer_to(key, digest, question)
+        if members is not None:
             self._asked[key] = self._questions.digests[key] = digest
-            self._answers[key] = answer
             return members
         self._answers.pop(key, None)  # it was given to another question
         self._questions.add(key, digest, question, alone=asyncio.current_task() is self._task)
@@ -127,11 +127,19 @@ class Replay:
         self._questions.look_again()
         return True
 
-    def _answer_to(self, key: str, digest: str) -> Raw | None:
+    def _answer_to(self, key: str, digest: bytes, question: Question) -> Result | None:
         """Without a state, which is an empty one, answers match by key alone."""
         if self._asked.get(key, digest) != digest:
             return None  # the question is another one now: ask again
-        return self._answers.get(key) or self._round.given.get(key)
+        kept = self._answers.get(key)
+        if kept is not None:
+            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
+        given = self._round.given.get(key)
+        if given is None:
+            return None
+        members = check_answer(question, given)
+        self._answers[key] = bytes(given)
+        return members
 
     def begin_once(self, key: str) -> bytes | None:
         """What an earlier round did under this key; None: do it now."""
@@ -140,9 +148,9 @@ class Replay:
             if self._over or self._closed:
                 raise asyncio.CancelledError  # it would be cut off: the next round does it
             self._questions.acts(key)
-        return None if found is None else bytes(found)
+        return found
 
     def end_once(self, key: str, result: bytes | None) -> None:
         if result is not None:
-            self._done[key] = Raw(result)
+            self._done[key] = result
         self._questions.acted(key)

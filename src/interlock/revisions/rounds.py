@@ -7,9 +7,9 @@ together travel together (2026-07-28 basic/patterns/mrtr).
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +27,8 @@ __all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STAT
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
+_DIGEST = 16  # bytes
+_NONE = Raw(b"{}")
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -46,6 +48,9 @@ class Sealer(Protocol):
 
 def _never(method: str, params: Any) -> bool:
     return False
+
+
+def _nobody() -> None: ...
 
 
 class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,27 +93,30 @@ class Open(msgspec.Struct, frozen=True):
             check_content(self.form, members.get("content"))
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What travels in `requestState`."""
+class State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What travels in `requestState`: short, since it travels four times with every question."""
 
-    principal: tuple[str, str, str]
+    request: bytes
+    """Whose it is and what it asks for, as a digest."""
     began: float
     until: float
-    request: str
-    nonce: str
-    single: bool = False
+    nonce: str = ""
+    """Of a state that counts once."""
     ticket: str = ""
     """Of a parked run; replays carry the rest instead."""
-    asked: dict[str, str] = {}
+    asked: dict[str, bytes] = {}
     """Every question so far by key, as a digest: an answer counts only for the question it was given to."""
     open: dict[str, Open] = {}
     """What is asked now, where the state counts once: a malformed answer is refused before it is used up."""
-    answers: dict[str, Raw] = {}
-    done: dict[str, Raw] = {}
+    answers: dict[str, bytes] = {}
+    """As JSON; all of them were judged in the round they came in."""
+    done: dict[str, bytes] = {}
 
 
-_states = msgspec.json.Decoder(State)
-_objects = msgspec.json.Decoder(dict[str, Any])
+_states = msgspec.msgpack.Decoder(State)
+_write_state = msgspec.msgpack.Encoder().encode
+_members = msgspec.json.Decoder(dict[str, Raw])
+_value = msgspec.json.Decoder()
 
 
 class Round:
@@ -118,26 +126,28 @@ class Round:
         params: Any = exchange.params
         self.rules = rules
         # not the exchange itself, which knows its rounds: a circle would outlive its request
-        self._principal, self._method, self._raw = _principal_of(exchange), exchange.method, exchange.raw
+        self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self._request: str | None = None
+        self._request: bytes | None = None
         self._began: float | None = None
 
     @property
-    def request(self) -> str:
-        """What it asks for, as a digest; made only when somebody asks or brings a state."""
+    def request(self) -> bytes:
+        """Whose it is and what it asks for, as a digest; made only when somebody asks or brings a state."""
         if self._request is None:
-            self._request = _request_of(self._method, self._raw, self.rules.audience)
+            who = self._principal
+            said = [self.rules.audience, who.issuer, who.subject, who.client, self.method, _asked_for(self._raw)]
+            self._request = _digest(said)
         return self._request
 
     async def state(self, sealed: str) -> State:
         """The state that came, everything about it verified; every failure is told in the same words."""
         state = self._read(sealed)
-        if state is None or not self._fits(state):
+        if state is None or state.request != self.request or self.rules.clock() >= state.until:
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
-        if state.single:
+        if state.nonce:
             await self._use_up(state)
         return state
 
@@ -156,27 +166,20 @@ class Round:
         except msgspec.DecodeError:
             return None  # of an older version of ours
 
-    def _fits(self, state: State) -> bool:
-        mine = state.principal == self._principal and state.request == self.request
-        return mine and self.rules.clock() < state.until
-
-    def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
+    def input_required(self, questions: Mapping[str, Question], *, single: bool = False, **members: Any) -> Result:
         """The result that asks them, its state sealed."""
         now = self.rules.clock()
         began = self._began or now
-        state = State(
-            principal=self._principal,
-            began=began,
-            until=min(now + self.rules.seconds, began + self.rules.total_seconds),
-            request=self.request,
-            nonce=secrets.token_hex(12),
-            **members,
-        )
+        until = min(now + self.rules.seconds, began + self.rules.total_seconds)
+        if single:
+            members["nonce"] = secrets.token_hex(12)
+            members["open"] = {key: Open.of(question) for key, question in questions.items()}
+        state = State(request=self.request, began=began, until=until, **members)
         asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
 
     def _sealed(self, state: State) -> str:
-        sealed = self.rules.sealer.seal(msgspec.json.encode(state))
+        sealed = self.rules.sealer.seal(_write_state(state))
         if len(sealed) > self.rules.state_bytes:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
@@ -193,25 +196,25 @@ class Questions:
         self._waiters: dict[str, int] = {}
         self._check: asyncio.Handle | None = None
         self._acting: set[str] = set()
-        self.digests: dict[str, str] = {}
+        self.digests: dict[str, bytes] = {}
         self.open: dict[str, Question] = {}
 
-    def key_of(self, exchange: Served, question: Question) -> tuple[str, str]:
+    def key_of(self, exchange: Served, question: Question) -> tuple[str, bytes]:
         """The key of a question that may be asked, and its digest."""
         check_can_ask(exchange.revision, exchange.peer, question)
-        digest = _digest(question.method.encode(), _sorted(question.params))
+        digest = _digest([question.method, question.params])
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
         return key, digest
 
-    def _derived_key(self, method: str, digest: str) -> str:
+    def _derived_key(self, method: str, digest: bytes) -> str:
         """Stable whatever else is asked: the question itself, and how often it was asked before."""
-        key = f"{_WORDS.get(method, 'ask')}-{digest[:12]}"
+        key = f"{_WORDS.get(method, 'ask')}-{digest.hex()[:12]}"
         count = self._repeats[key] = self._repeats.get(key, 0) + 1
         return key if count == 1 else f"{key}-{count}"
 
-    def add(self, key: str, digest: str, question: Question, *, alone: bool = False) -> None:
+    def add(self, key: str, digest: bytes, question: Question, *, alone: bool = False) -> None:
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
         self._waiters[key] = self._waiters.get(key, 0) + 1
@@ -253,6 +256,11 @@ class Questions:
             self._check.cancel()
             self._check = None
 
+    def close(self) -> None:
+        """The run is over: whoever it was does not want to know any more."""
+        self.stop()
+        self._on_quiet = _nobody
+
     def acts(self, key: str) -> None:
         """An act that must be done once is under way: no round ends meanwhile."""
         if key in self._acting:
@@ -265,25 +273,20 @@ class Questions:
             self.look_again()
 
 
-def _digest(*parts: bytes) -> str:
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
-
-
 _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however its members came
 
 
-def _principal_of(exchange: Served) -> tuple[str, str, str]:
-    who = exchange.peer.principal
-    return who.issuer, who.subject, who.client
+def _digest(said: list[Any]) -> bytes:
+    return blake2b(_sorted(said), digest_size=_DIGEST).digest()
 
 
-def _request_of(method: str, raw: Raw | None, audience: str) -> str:
-    """The request by its method and what it asks for; what differs between rounds does not count."""
+def _asked_for(raw: Raw | None) -> dict[str, Any]:
+    """The params without what differs between rounds, which is not even read."""
     try:
-        members = _objects.decode(raw or b"{}")
+        members = _members.decode(raw or b"{}")
+        for name in ("_meta", "inputResponses", "requestState"):
+            members.pop(name, None)
+        members.setdefault("arguments", _NONE)  # absent ones are none
+        return {name: _value.decode(value) for name, value in members.items()}
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
-    for name in ("_meta", "inputResponses", "requestState"):
-        members.pop(name, None)
-    members.setdefault("arguments", {})  # absent ones are none
-    return _digest(audience.encode(), method.encode(), _sorted(members))

@@ -52,25 +52,32 @@ def _form_of_type(wanted: Any, written: str) -> Form:
     # without `| None`: an optional field may stay empty
     single = {"type": "object", "properties": {_VALUE: without_null(schema)}, "required": [_VALUE]}
     check_form(single)
-    return Form(single, lambda content: _convert(content.get(_VALUE), wanted))
+    read = _reader(wanted)
+    return Form(single, lambda content: read(content.get(_VALUE)))
 
 
 def _record(wanted: Any, described: dict[str, Any]) -> Form:
     fields = {name: without_null(field) for name, field in described["properties"].items()}
     schema = {"type": "object", "properties": fields, "required": list(described.get("required", []))}
     check_form(schema)
-    return Form(schema, lambda content: _convert(content, wanted))
+    return Form(schema, _reader(wanted))
 
 
-def _convert(content: Any, wanted: Any) -> Any:
-    try:
-        found = msgspec.convert(content, wanted, dec_hook=decode_custom)
-    except msgspec.ValidationError as error:
-        told = display(str(error).replace("`", "'"), _LONGEST_REASON)
-        raise InvalidParams(f"The answer does not fit what was asked for: {told}") from None
-    if (fill := filler_of([wanted])) is not None:
-        fill(found)
-    return found
+def _reader(wanted: Any) -> Callable[[Any], Any]:
+    """What is to be filled in is found out once for a type: looking through it takes longer than all of a question."""
+    fill = filler_of([wanted])
+
+    def read(content: Any) -> Any:
+        try:
+            found = msgspec.convert(content, wanted, dec_hook=decode_custom)
+        except msgspec.ValidationError as error:
+            told = display(str(error).replace("`", "'"), _LONGEST_REASON)
+            raise InvalidParams(f"The answer does not fit what was asked for: {told}") from None
+        if fill is not None:
+            fill(found)
+        return found
+
+    return read
 
 
 def check_accepted(form: Form, content: Any) -> None:
