@@ -20,6 +20,8 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: _is_number(value),
     "array": lambda value: isinstance(value, list),
 }
+_KINDS = {str: "string", bool: "boolean", int: "integer"}
+_UNBOUND = frozenset({"type", "title", "description", "default"})  # words that leave a field to its type alone
 
 
 def _is_number(value: Any) -> bool:
@@ -66,14 +68,17 @@ def check_content(schema: Mapping[str, Any], content: Any) -> None:
     if not isinstance(content, dict):
         raise InvalidParams("The answer has no content, the form asks for some")
     answers = cast("dict[str, Any]", content)
-    fields = cast("Mapping[str, Any]", schema.get("properties") or {})
+    fields = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties") or {})
     for name in cast("list[Any]", schema.get("required") or []):
         if name not in answers:
             raise InvalidParams(f"The answer misses the field {name!r:.60}")
     for name, value in answers.items():
+        field = fields[name] if name in fields else None
+        if field is not None and field.get("type") == _KINDS.get(type(value), "") and _UNBOUND.issuperset(field):
+            continue  # as most are: of its type, which is all that is asked
         if not _is_plain(value):
             raise InvalidParams(f"The answer's field {name!r:.60} is no text, number, boolean or list of texts")
-        if name in fields and (wrong := _what_is_wrong(cast("Mapping[str, Any]", fields[name]), value)):
+        if field is not None and (wrong := _what_is_wrong(field, value)):
             raise InvalidParams(f"The answer's field {name!r:.60} {wrong}")
 
 

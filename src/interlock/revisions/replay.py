@@ -37,6 +37,7 @@ class Replay:
         self._done: dict[str, bytes] = {}
         self._waiting: list[asyncio.Future[Result]] = []
         self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._over = False  # the round, by our own cancellation
         self._closed = False  # the run: nothing asks for it any more
         self._cancelled_before = 0
@@ -47,6 +48,7 @@ class Replay:
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         task = self._task = asyncio.current_task()
         assert task is not None
+        self._questions.loop = self._loop = task.get_loop()
         try:
             result = await self._handler(exchange)
         except BaseException as error:
@@ -90,7 +92,8 @@ class Replay:
         self._over = True
         self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
         self._task.cancel()
-        self._questions.look_again()  # at a run that swallowed this: it must not wait for an answer of this round
+        if not all(waiting.done() for waiting in self._waiting):  # for others than the run itself
+            self._questions.look_again()  # at a run that swallowed this: it must not wait for answers of this round
 
     def _let_go(self) -> None:
         for waiting in self._waiting:
@@ -106,8 +109,9 @@ class Replay:
             self._asked[key] = self._questions.digests[key] = digest
             return members
         self._answers.pop(key, None)  # it was given to another question
-        self._questions.add(key, digest, question, alone=asyncio.current_task() is self._task)
-        waiting: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        loop = self._loop or asyncio.get_running_loop()
+        self._questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
+        waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)
         try:
             return await waiting  # only a cancellation wakes it

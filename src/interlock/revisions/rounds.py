@@ -28,7 +28,6 @@ STATE_REFUSED = "requestState is not valid for this request: start again without
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
 _DIGEST = 16  # bytes
-_NONE = Raw(b"{}")
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -115,7 +114,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 _states = msgspec.msgpack.Decoder(State)
 _write_state = msgspec.msgpack.Encoder().encode
-_members = msgspec.json.Decoder(dict[str, Raw])
+_objects = msgspec.json.Decoder(dict[str, Any])
 _value = msgspec.json.Decoder()
 
 
@@ -137,8 +136,8 @@ class Round:
         """Whose it is and what it asks for, as a digest; made only when somebody asks or brings a state."""
         if self._request is None:
             who = self._principal
-            said = [self.rules.audience, who.issuer, who.subject, who.client, self.method, _asked_for(self._raw)]
-            self._request = _digest(said)
+            said = (self.rules.audience, who.issuer, who.subject, who.client, self.method, _asked_for(self._raw))
+            self._request = _digest(_sorted(said))
         return self._request
 
     async def state(self, sealed: str) -> State:
@@ -195,6 +194,7 @@ class Questions:
         self._repeats: dict[str, int] = {}
         self._waiters: dict[str, int] = {}
         self._check: asyncio.Handle | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._acting: set[str] = set()
         self.digests: dict[str, bytes] = {}
         self.open: dict[str, Question] = {}
@@ -202,7 +202,7 @@ class Questions:
     def key_of(self, exchange: Served, question: Question) -> tuple[str, bytes]:
         """The key of a question that may be asked, and its digest."""
         check_can_ask(exchange.revision, exchange.peer, question)
-        digest = _digest([question.method, question.params])
+        digest = _digest(question.identity or _sorted([question.method, question.params]))
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -234,17 +234,13 @@ class Questions:
         Tasks that the run made before get their first turn in any case.
         """
         self.stop()
-        loop = asyncio.get_running_loop()
+        loop = self.loop = self.loop or asyncio.get_running_loop()
         if self._grace > 0:
             self._check = loop.call_later(self._grace, self._quiet)
+        elif turns:
+            self._check = loop.call_soon(self.look_again, turns - 1)
         else:
-            self._check = loop.call_soon(self._turn, turns)
-
-    def _turn(self, left: int) -> None:
-        if left:
-            self._check = asyncio.get_running_loop().call_soon(self._turn, left - 1)
-        else:
-            self._quiet()
+            self._check = loop.call_soon(self._quiet)
 
     def _quiet(self) -> None:
         self._check = None
@@ -276,17 +272,34 @@ class Questions:
 _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however its members came
 
 
-def _digest(said: list[Any]) -> bytes:
-    return blake2b(_sorted(said), digest_size=_DIGEST).digest()
+def _digest(said: bytes) -> bytes:
+    return blake2b(said, digest_size=_DIGEST).digest()
 
 
-def _asked_for(raw: Raw | None) -> dict[str, Any]:
-    """The params without what differs between rounds, which is not even read."""
+class _Known(msgspec.Struct, forbid_unknown_fields=True):
+    """The params that almost all requests have; what differs between rounds is not even read."""
+
+    name: str = ""
+    uri: str = ""
+    arguments: Raw = Raw(b"{}")  # absent ones are none
+    _meta: Raw = Raw(b"")
+    inputResponses: Raw = Raw(b"")
+    requestState: Raw = Raw(b"")
+
+
+_known = msgspec.json.Decoder(_Known)
+
+
+def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:
+    """All params but those that differ between rounds; absent arguments are none."""
     try:
-        members = _members.decode(raw or b"{}")
-        for name in ("_meta", "inputResponses", "requestState"):
-            members.pop(name, None)
-        members.setdefault("arguments", _NONE)  # absent ones are none
-        return {name: _value.decode(value) for name, value in members.items()}
+        try:
+            found = _known.decode(raw or b"{}")
+            return found.name, found.uri, _value.decode(found.arguments), {}
+        except msgspec.ValidationError:  # with more members, all of which count
+            members = _objects.decode(raw or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
+    for name in ("_meta", "inputResponses", "requestState"):
+        members.pop(name, None)
+    return "", "", members.pop("arguments", {}), members

@@ -18,6 +18,7 @@ from .whole_records import filler_of
 __all__ = ["Form", "form_of", "check_accepted"]
 
 _VALUE = "value"
+_sorted = msgspec.json.Encoder(order="sorted").encode
 _LONGEST_REASON = 300  # characters; it may repeat what the user typed
 
 
@@ -26,10 +27,14 @@ class Form(msgspec.Struct, frozen=True):
 
     schema: dict[str, Any]
     read: Callable[[dict[str, Any]], Any]
+    identity: bytes = b""
+    """What stands for the schema, where it was made once for a type."""
 
 
 def form_of(wanted: Any) -> Form:
     """A JSON Schema gives a dict, a record type gives its record, a plain type gives one value."""
+    if isinstance(wanted, type):
+        return _form_of_type(wanted, "")
     if isinstance(wanted, Mapping):
         schema = dict(cast("Mapping[str, Any]", wanted))
         check_form(schema)
@@ -53,14 +58,14 @@ def _form_of_type(wanted: Any, written: str) -> Form:
     single = {"type": "object", "properties": {_VALUE: without_null(schema)}, "required": [_VALUE]}
     check_form(single)
     read = _reader(wanted)
-    return Form(single, lambda content: read(content.get(_VALUE)))
+    return Form(single, lambda content: read(content.get(_VALUE)), _sorted(single))
 
 
 def _record(wanted: Any, described: dict[str, Any]) -> Form:
     fields = {name: without_null(field) for name, field in described["properties"].items()}
     schema = {"type": "object", "properties": fields, "required": list(described.get("required", []))}
     check_form(schema)
-    return Form(schema, _reader(wanted))
+    return Form(schema, _reader(wanted), _sorted(schema))
 
 
 def _reader(wanted: Any) -> Callable[[Any], Any]:
