@@ -20,7 +20,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: _is_number(value),
     "array": lambda value: isinstance(value, list),
 }
-_KINDS = {str: "string", bool: "boolean", int: "integer"}
+_KINDS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer"}
 _UNBOUND = frozenset({"type", "title", "description", "default"})  # words that leave a field to its type alone
 
 
@@ -67,9 +67,10 @@ def check_content(schema: Mapping[str, Any], content: Any) -> None:
     """Raise `InvalidParams` unless `content` is an answer to this form."""
     if not isinstance(content, dict):
         raise InvalidParams("The answer has no content, the form asks for some")
-    answers = cast("dict[str, Any]", content)
-    fields = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties") or {})
-    for name in cast("list[Any]", schema.get("required") or []):
+    answers: dict[str, Any] = content  # pyright: ignore[reportUnknownVariableType] - what was decoded has names
+    fields: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
+    required: list[Any] = schema.get("required") or []
+    for name in required:
         if name not in answers:
             raise InvalidParams(f"The answer misses the field {name!r:.60}")
     for name, value in answers.items():

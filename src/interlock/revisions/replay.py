@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from ..wire.exchange import Exchange, Handler, Question, Result
+from .asking import check_can_ask
 from .questions import check_answer
 from .rounds import AskingRules, Questions, Round
 from .served import Served
@@ -27,6 +30,12 @@ _members = msgspec.json.Decoder(dict[str, Any])
 class Replay:
     """The questions of one request. As a `Handler` it runs another one and turns what was asked into the result."""
 
+    _task: asyncio.Task[object] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _over = False  # the round, by our own cancellation
+    _closed = False  # the run: nothing asks for it any more
+    _cancelled_before = 0
+
     def __init__(self, rules: AskingRules, handler: Handler, exchange: Served) -> None:
         self._handler = handler
         self._round = Round(rules, exchange)
@@ -36,15 +45,12 @@ class Replay:
         self._answers: dict[str, bytes] = {}
         self._done: dict[str, bytes] = {}
         self._waiting: list[asyncio.Future[Result]] = []
-        self._task: asyncio.Task[object] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = False  # the round, by our own cancellation
-        self._closed = False  # the run: nothing asks for it any more
-        self._cancelled_before = 0
 
     async def __call__(self, exchange: Exchange) -> Result:
         if self._round.sealed is not None:
-            state = await self._round.state(self._round.sealed)
+            state = self._round.state(self._round.sealed)
+            if state.nonce:
+                await self._round.use_up(state)
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         task = self._task = asyncio.current_task()
         assert task is not None
@@ -69,22 +75,20 @@ class Replay:
         """Threads and tasks that outlive the run are told: nobody answers them any more."""
         self._closed = True
         self._questions.close()
-        self._let_go()
+        if self._waiting:
+            self._let_go()
         self._task = None  # which knows this run: without the circles it is freed at once
 
     def _ask_client(self) -> Result:
-        asking = self._round
-        return asking.input_required(
-            self._questions.open,
-            single=asking.rules.single_use(asking.method, self._params),
-            asked={**self._asked, **self._questions.digests},
-            answers=self._answers,
-            done=self._done,
-        )
+        asking, questions = self._round, self._questions
+        single = asking.rules.single_use(asking.method, self._params)
+        state = asking.state_of(secrets.token_hex(12) if single else "")
+        state.asked, state.answers, state.done = self._asked | questions.digests, self._answers, self._done
+        return asking.input_required(questions.open, state)
 
     def _end(self) -> None:
         """The round is over: so is this run, by ordinary cancellation."""
-        if self._closed or self._task is None or all(waiting.done() for waiting in self._waiting):
+        if self._closed or self._task is None or not self._somebody_waits():
             return  # or all who asked are being cancelled by others, and no longer want to know
         if self._over:
             self._let_go()
@@ -92,8 +96,14 @@ class Replay:
         self._over = True
         self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
         self._task.cancel()
-        if not all(waiting.done() for waiting in self._waiting):  # for others than the run itself
+        if self._somebody_waits():  # beside the run itself, whose wait is over by this
             self._questions.look_again()  # at a run that swallowed this: it must not wait for answers of this round
+
+    def _somebody_waits(self) -> bool:
+        for waiting in self._waiting:
+            if not waiting.done():
+                return True
+        return False
 
     def _let_go(self) -> None:
         for waiting in self._waiting:
@@ -103,14 +113,19 @@ class Replay:
         """The answer, if it is there already; else the end of this run. After that nothing is asked."""
         if self._over or self._closed:
             raise asyncio.CancelledError
-        key, digest = self._questions.key_of(exchange, question)
-        members = self._answer_to(key, digest, question)
-        if members is not None:
-            self._asked[key] = self._questions.digests[key] = digest
-            return members
+        questions = self._questions
+        key, digest = questions.key_of(question)
+        before = self._asked.get(key)
+        if before == digest and (kept := self._answers.get(key)) is not None:
+            questions.digests[key] = digest
+            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
+        if before != digest:  # what this client was asked already it can be asked
+            check_can_ask(exchange.revision, exchange.peer, question)
+        if before in (None, digest) and (given := self._round.given.get(key)) is not None:
+            return self._take(key, digest, question, given)
         self._answers.pop(key, None)  # it was given to another question
         loop = self._loop or asyncio.get_running_loop()
-        self._questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
+        questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
         waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)
         try:
@@ -131,17 +146,10 @@ class Replay:
         self._questions.look_again()
         return True
 
-    def _answer_to(self, key: str, digest: bytes, question: Question) -> Result | None:
-        """Without a state, which is an empty one, answers match by key alone."""
-        if self._asked.get(key, digest) != digest:
-            return None  # the question is another one now: ask again
-        kept = self._answers.get(key)
-        if kept is not None:
-            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
-        given = self._round.given.get(key)
-        if given is None:
-            return None
+    def _take(self, key: str, digest: bytes, question: Question, given: Raw) -> Result:
+        """An answer that came with this round. Without a state, which is an empty one, they match by key alone."""
         members = check_answer(question, given)
+        self._asked[key] = self._questions.digests[key] = digest
         self._answers[key] = bytes(given)
         return members
 

@@ -7,7 +7,6 @@ together travel together (2026-07-28 basic/patterns/mrtr).
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -17,7 +16,6 @@ from msgspec import UNSET, Raw
 
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
-from .asking import check_can_ask
 from .forms import check_content
 from .questions import check_answer
 from .served import Served
@@ -92,7 +90,7 @@ class Open(msgspec.Struct, frozen=True):
             check_content(self.form, members.get("content"))
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class State(msgspec.Struct, array_like=True):
     """What travels in `requestState`: short, since it travels four times with every question."""
 
     request: bytes
@@ -119,7 +117,10 @@ _value = msgspec.json.Decoder()
 
 
 class Round:
-    """One request that may ask: what came with it, what it asked, and the timer at its end."""
+    """One request that may ask: what came with it, and the state that it gives back."""
+
+    _request: bytes | None = None
+    _began: float | None = None
 
     def __init__(self, rules: AskingRules, exchange: Served) -> None:
         params: Any = exchange.params
@@ -128,8 +129,6 @@ class Round:
         self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self._request: bytes | None = None
-        self._began: float | None = None
 
     @property
     def request(self) -> bytes:
@@ -140,17 +139,18 @@ class Round:
             self._request = _digest(_sorted(said))
         return self._request
 
-    async def state(self, sealed: str) -> State:
-        """The state that came, everything about it verified; every failure is told in the same words."""
+    def state(self, sealed: str) -> State:
+        """The state that came, everything about it verified; every failure is told in the same words.
+
+        One with a nonce counts only after `use_up`.
+        """
         state = self._read(sealed)
         if state is None or state.request != self.request or self.rules.clock() >= state.until:
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
-        if state.nonce:
-            await self._use_up(state)
         return state
 
-    async def _use_up(self, state: State) -> None:
+    async def use_up(self, state: State) -> None:
         """Once. Nothing has run yet, so who sent a malformed answer may send a right one with the same state."""
         for key, question in state.open.items():
             if key in self.given:
@@ -165,43 +165,41 @@ class Round:
         except msgspec.DecodeError:
             return None  # of an older version of ours
 
-    def input_required(self, questions: Mapping[str, Question], *, single: bool = False, **members: Any) -> Result:
-        """The result that asks them, its state sealed."""
-        now = self.rules.clock()
+    def state_of(self, nonce: str = "", ticket: str = "") -> State:
+        """One for the next round, to be filled."""
+        rules, now = self.rules, self.rules.clock()
         began = self._began or now
-        until = min(now + self.rules.seconds, began + self.rules.total_seconds)
-        if single:
-            members["nonce"] = secrets.token_hex(12)
-            members["open"] = {key: Open.of(question) for key, question in questions.items()}
-        state = State(request=self.request, began=began, until=until, **members)
-        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
-        return {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
+        return State(self.request, began, min(now + rules.seconds, began + rules.total_seconds), nonce, ticket)
 
-    def _sealed(self, state: State) -> str:
+    def input_required(self, questions: Mapping[str, Question], state: State) -> Result:
+        """The result that asks them, its state sealed."""
+        if state.nonce:
+            state.open = {key: Open.of(question) for key, question in questions.items()}
         sealed = self.rules.sealer.seal(_write_state(state))
         if len(sealed) > self.rules.state_bytes:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
-        return sealed
+        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": sealed}
 
 
 class Questions:
     """What one run asks: keys, digests, and the moment at which nothing more is asked."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+    _check: asyncio.Handle | None = None
 
     def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
         self._grace = grace
         self._on_quiet = on_quiet
         self._repeats: dict[str, int] = {}
         self._waiters: dict[str, int] = {}
-        self._check: asyncio.Handle | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
         self._acting: set[str] = set()
         self.digests: dict[str, bytes] = {}
         self.open: dict[str, Question] = {}
 
-    def key_of(self, exchange: Served, question: Question) -> tuple[str, bytes]:
-        """The key of a question that may be asked, and its digest."""
-        check_can_ask(exchange.revision, exchange.peer, question)
+    def key_of(self, question: Question) -> tuple[str, bytes]:
+        """The key of a question, and its digest."""
         digest = _digest(question.identity or _sorted([question.method, question.params]))
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:

@@ -66,7 +66,7 @@ def ask_form(message: str, form: Form, key: str | None) -> Question:
             check_accepted(form, answer.get("content"))
 
     params = {"mode": "form", "message": message, "requestedSchema": form.schema}
-    identity = b"form%b%b" % (form.identity, message.encode()) if form.identity else b""
+    identity = form.identity + message.encode() if form.identity else b""
     return Question("elicitation/create", params, _FORM, key, check, identity)
 
 

@@ -23,8 +23,6 @@ __all__ = ["Seal", "new_key"]
 _VERSION = "s1"
 _PREFIX = len(_VERSION) + 10  # characters: the version, the id of the key, two dots
 _NONCE = 12
-_TO_URL = bytes.maketrans(b"+/", b"-_")
-_FROM_URL = bytes.maketrans(b"-_+/=", b"+/???")  # what the alphabet of URLs has not is nothing here, either
 _MARGIN = 60.0  # seconds a use is remembered beyond the end of its state: clocks differ, and are set back
 
 
@@ -78,11 +76,11 @@ class Seal:
 
     def seal(self, payload: bytes) -> str:
         key, nonce = self._first, urandom(_NONCE)
-        return key.prefix + _base64(nonce + key.encrypt(nonce, payload))
+        return key.prefix + b2a_base64(nonce + key.encrypt(nonce, payload), newline=False).decode()
 
     def open(self, sealed: str) -> bytes | None:
         key = self._keys.get(sealed[:_PREFIX])
-        raw = _unbase64(sealed[_PREFIX:]) if key is not None else None
+        raw = None if key is None else _unbase64(sealed[_PREFIX:])
         return None if key is None or raw is None or len(raw) <= _NONCE else key.decrypt(raw)
 
     async def consume(self, nonce: str, until: float) -> bool:
@@ -93,15 +91,10 @@ class Seal:
             return False
 
 
-def _base64(raw: bytes) -> str:
-    return b2a_base64(raw, newline=False).translate(_TO_URL).rstrip(b"=").decode()
-
-
 def _unbase64(text: str) -> bytes | None:
-    """Only the one spelling that `_base64` writes: no white space, no padding, no loose bits."""
+    """Only the one spelling that `seal` writes: no white space, no other padding, no loose bits."""
     try:
-        raw = a2b_base64(text.encode("ascii").translate(_FROM_URL) + b"=" * (-len(text) % 4), strict_mode=True)
-    except ValueError:  # of both: no ASCII, no base64
+        raw = a2b_base64(text)
+    except ValueError:
         return None
-    rest = len(raw) % 3  # bytes in the last group, whose last character has bits to spare
-    return raw if not rest or _base64(raw[-rest:]) == text[-rest - 1 :] else None
+    return raw if b2a_base64(raw, newline=False) == text.encode() else None
