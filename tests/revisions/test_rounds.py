@@ -80,6 +80,17 @@ async def test_absent_arguments_are_none():
     assert json.loads(await bare)["result"]["said"] == "accept"
 
 
+async def test_all_that_a_request_says_counts():
+    rounds = Rounds(asks)
+    more = {"name": "t", "arguments": {"n": 1}, "task": {"b": 1, "a": 2}}
+    asked = json.loads(await rounds.of(more))["result"]
+    other = [{"name": "t", "arguments": {"n": 1}}, {**more, "task": {}}, {**more, "arguments": {}}, {**more, "x": 1}]
+    for params in other:
+        assert json.loads(await rounds.of(params, YES, asked["requestState"]))["error"] == REFUSED
+    same = {"task": {"a": 2, "b": 1}, "arguments": {"n": 1}, "name": "t"}
+    assert json.loads(await rounds.of(same, YES, asked["requestState"]))["result"]["said"] == "accept"
+
+
 async def test_numbers_nobody_can_read_are_refused():
     told = await Rounds(asks)(arguments=Raw(b'{"n":1e400}'))
     assert told["code"] == -32602

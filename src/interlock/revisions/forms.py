@@ -74,13 +74,18 @@ def check_content(schema: Mapping[str, Any], content: Any) -> None:
         if name not in answers:
             raise InvalidParams(f"The answer misses the field {name!r:.60}")
     for name, value in answers.items():
-        field = fields[name] if name in fields else None
-        if field is not None and field.get("type") == _KINDS.get(type(value), "") and _UNBOUND.issuperset(field):
-            continue  # as most are: of its type, which is all that is asked
+        known = name in fields
+        if known and _is_just_that(fields[name], value):
+            continue
         if not _is_plain(value):
             raise InvalidParams(f"The answer's field {name!r:.60} is no text, number, boolean or list of texts")
-        if field is not None and (wrong := _what_is_wrong(field, value)):
+        if known and (wrong := _what_is_wrong(fields[name], value)):
             raise InvalidParams(f"The answer's field {name!r:.60} {wrong}")
+
+
+def _is_just_that(field: Mapping[str, Any], value: Any) -> bool:
+    """Of its type, which is all that most fields ask for."""
+    return field.get("type") == _KINDS.get(type(value), "") and _UNBOUND.issuperset(field)
 
 
 def _is_plain(value: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from operator import methodcaller
 from typing import Any
 
 import msgspec
@@ -24,17 +25,17 @@ from .served import Served
 __all__ = ["Replay"]
 
 log = logging.getLogger("interlock.server")
+_is_done = methodcaller("done")
 _members = msgspec.json.Decoder(dict[str, Any])
 
 
 class Replay:
     """The questions of one request. As a `Handler` it runs another one and turns what was asked into the result."""
 
-    _task: asyncio.Task[object] | None = None
-    _loop: asyncio.AbstractEventLoop | None = None
-    _over = False  # the round, by our own cancellation
-    _closed = False  # the run: nothing asks for it any more
-    _cancelled_before = 0
+    __slots__ = (
+        *("_answers", "_asked", "_cancelled_before", "_closed", "_done", "_handler", "_loop", "_over", "_params"),
+        *("_questions", "_round", "_task", "_waiting"),
+    )
 
     def __init__(self, rules: AskingRules, handler: Handler, exchange: Served) -> None:
         self._handler = handler
@@ -45,6 +46,11 @@ class Replay:
         self._answers: dict[str, bytes] = {}
         self._done: dict[str, bytes] = {}
         self._waiting: list[asyncio.Future[Result]] = []
+        self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = False  # the round, by our own cancellation
+        self._closed = False  # the run: nothing asks for it any more
+        self._cancelled_before = 0
 
     async def __call__(self, exchange: Exchange) -> Result:
         if self._round.sealed is not None:
@@ -100,10 +106,7 @@ class Replay:
             self._questions.look_again()  # at a run that swallowed this: it must not wait for answers of this round
 
     def _somebody_waits(self) -> bool:
-        for waiting in self._waiting:
-            if not waiting.done():
-                return True
-        return False
+        return not all(map(_is_done, self._waiting))
 
     def _let_go(self) -> None:
         for waiting in self._waiting:

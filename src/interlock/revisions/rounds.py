@@ -119,8 +119,7 @@ _value = msgspec.json.Decoder()
 class Round:
     """One request that may ask: what came with it, and the state that it gives back."""
 
-    _request: bytes | None = None
-    _began: float | None = None
+    __slots__ = ("_began", "_principal", "_raw", "_request", "given", "method", "rules", "sealed")
 
     def __init__(self, rules: AskingRules, exchange: Served) -> None:
         params: Any = exchange.params
@@ -129,6 +128,8 @@ class Round:
         self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
+        self._request: bytes | None = None
+        self._began: float | None = None
 
     @property
     def request(self) -> bytes:
@@ -186,14 +187,15 @@ class Round:
 class Questions:
     """What one run asks: keys, digests, and the moment at which nothing more is asked."""
 
-    loop: asyncio.AbstractEventLoop | None = None
-    _check: asyncio.Handle | None = None
+    __slots__ = ("_acting", "_check", "_grace", "_on_quiet", "_repeats", "_waiters", "digests", "loop", "open")
 
     def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
         self._grace = grace
         self._on_quiet = on_quiet
         self._repeats: dict[str, int] = {}
         self._waiters: dict[str, int] = {}
+        self._check: asyncio.Handle | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._acting: set[str] = set()
         self.digests: dict[str, bytes] = {}
         self.open: dict[str, Question] = {}
