@@ -135,7 +135,7 @@ class Replay:
             return await waiting  # only a cancellation wakes it
         except asyncio.CancelledError:
             if not self._over or self._takes_back():
-                self._questions.withdraw(key)
+                questions.withdraw(key)
             raise
 
     def _takes_back(self) -> bool:

@@ -91,7 +91,7 @@ class Open(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, array_like=True):
-    """What travels in `requestState`: short, since it travels four times with every question."""
+    """What travels in `requestState`: short, since it travels out and back with every round."""
 
     request: bytes
     """Whose it is and what it asks for, as a digest."""
