@@ -24,6 +24,7 @@ class Empty:
     path = "/mcp"
     allowed_hosts = ()
     body_bytes = 4 * 1024 * 1024
+    watcher = None
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":

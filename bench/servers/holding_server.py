@@ -1,0 +1,37 @@
+"""The bench server on Interlock as its runner serves it, with room for more sessions and streams than by default."""
+
+import sys
+
+import uvicorn
+
+from interlock import Server
+from interlock.transport.http_protocol import bounded_by
+from interlock.transport.http_server import SessionBounds
+from interlock.wire.limits import Limits
+
+ROOM = 8_192
+server = Server("bench", version="1.0")
+
+
+@server.tool
+async def add(a: int, b: int) -> str:
+    """Add two numbers."""
+    return str(a + b)
+
+
+if __name__ == "__main__":
+    app = server.asgi(limits=Limits(in_flight=ROOM), sessions=SessionBounds(most=ROOM))
+    uvicorn.run(
+        app,
+        port=int(sys.argv[1]),
+        http=bounded_by(app.body_bytes),
+        loop="uvloop",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        limit_concurrency=ROOM,
+        timeout_keep_alive=60,
+    )
