@@ -7,6 +7,7 @@ for a while, or with the server. Its id is no credential: it is worth something 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -102,13 +103,12 @@ class Sessions:
         except TurnedAway as away:
             await call.refuse(away.refusal)
 
-    async def _receive(self, call: HttpCall, session: Session, frame: Frame) -> None:
+    def _receive(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
         if frame.method is not UNSET and frame.id is not UNSET:
             call.id = frame.id
-            await self._serve(call, session, [frame])
-        else:
-            _hear(session, frame)
-            await call.refuse(_ACCEPTED)
+            return self._serve(call, session, [frame])
+        _hear(session, frame)
+        return call.refuse(_ACCEPTED)
 
     async def _read_more(self, call: HttpCall, session: Session, body: bytes, bad: BadFrame) -> None:
         """It is no message: an array of them, where these exist, or a mistake."""
@@ -134,11 +134,11 @@ class Sessions:
         else:
             await call.refuse(_ACCEPTED)
 
-    async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
+    def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         if self._around.running >= self._limits.in_flight:
             raise TurnedAway(_BUSY)
         stream, reader = session.requests(asked, call.address, call.events)
-        await self._deliver(call, session, stream, reader, array)
+        return self._deliver(call, session, stream, reader, array)
 
     # --- how one begins ---------------------------------------------------------------------------
 
