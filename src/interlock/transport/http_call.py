@@ -19,6 +19,7 @@ import msgspec
 
 from ..revisions.http_guard import Accepts, too_large
 from ..revisions.http_rules import HttpRefusal, status_of
+from ..revisions.http_session_rules import SESSION
 from ..wire.errors import InternalError, Refused
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Frame, Id, encode_error, encode_notice
@@ -261,12 +262,12 @@ class HttpCall(msgspec.Struct, eq=False):
             return self._write(encode_event(answer), last=True)
         return self._respond(status_of(answer), [_JSON], answer)
 
-    async def respond(self, status: int, body: bytes) -> None:
+    def respond(self, status: int, body: bytes) -> Awaitable[None]:
         """JSON in one piece, with a status that the caller chose."""
-        if self.end is None:
-            self._answered = True
-            named = [] if self.session is None else [(b"mcp-session-id", self.session)]
-            await self._respond(status, [_JSON, *named], body)
+        if self.end is not None:
+            return _nothing()
+        self._answered = True
+        return self._respond(status, [_JSON] if self.session is None else [_JSON, (SESSION, self.session)], body)
 
     async def refuse(self, refusal: HttpRefusal) -> None:
         """Say no without a JSON-RPC answer."""
@@ -393,7 +394,7 @@ class HttpCall(msgspec.Struct, eq=False):
     async def _begin_stream(self, length: int | None) -> None:
         """Its head; with the length of a stream that is over as it begins."""
         self._streaming = True
-        headers = _EVENTS if self.session is None else [*_EVENTS, (b"mcp-session-id", self.session)]
+        headers = _EVENTS if self.session is None else [*_EVENTS, (SESSION, self.session)]
         if length is not None:
             headers = [*headers, (b"content-length", b"%d" % length)]
         await self._put({"type": "http.response.start", "status": 200, "headers": headers})
