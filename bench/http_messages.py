@@ -93,13 +93,16 @@ def is_complete(response: bytes) -> bool:
 
 
 def parse(response: bytes) -> Response:
-    head, _, body = response.partition(_HEAD_END)
-    low = head.lower()
-    if b"transfer-encoding: chunked" in low:
-        body = _joined(body)
-    if b"content-type: text/event-stream" in low:
+    head, body = _taken_apart(response)
+    if b"content-type: text/event-stream" in head.lower():
         body = _last_event(body)
     return Response(int(head.split(b" ", 2)[1]), body)
+
+
+def _taken_apart(response: bytes) -> tuple[bytes, bytes]:
+    """The head and the body as it was before it was sent in pieces."""
+    head, _, body = response.partition(_HEAD_END)
+    return head, _joined(body) if b"transfer-encoding: chunked" in head.lower() else body
 
 
 def messages_of(responses: list[bytes]) -> list[bytes]:
@@ -114,10 +117,8 @@ def messages_of(responses: list[bytes]) -> list[bytes]:
 def check_progress(responses: list[bytes], steps: int) -> None:
     """So many signs of progress before each answer, one more than the last."""
     for response in responses:
-        body = response.partition(_HEAD_END)[2]
-        seen = [
-            message["params"]["progress"] for message in map(json.loads, _data(_joined(body))) if "params" in message
-        ]
+        messages = map(json.loads, _data(_taken_apart(response)[1]))
+        seen = [message["params"]["progress"] for message in messages if "params" in message]
         if seen != list(range(1, steps + 1)):
             raise WrongAnswer(f"progress {seen}: {response[:160]!r}")
 
