@@ -193,6 +193,7 @@ def _typescript(name: str, title: str, package: str, eras: tuple[Era, ...]) -> C
     project = _node_project()
     # A module finds its packages from where it lies, so it has to lie in the project.
     file, node = Path(shutil.copy(SERVERS / f"{name}_server.mjs", project)), str(shutil.which("node"))
+    shutil.copy(SERVERS / "sessions.mjs", project)
     over_http, in_sessions = SERVERS / f"{name}_http_server.mjs", SERVERS / f"{name}_session_server.mjs"
     manifest = json.loads((project / "node_modules" / package / "package.json").read_text())
     return Contestant(

@@ -2,7 +2,7 @@
 
 import sys
 
-import uvicorn
+from empty_asgi import run_plainly
 
 from interlock import Server
 from interlock.transport.http_protocol import bounded_by
@@ -21,17 +21,4 @@ async def add(a: int, b: int) -> str:
 
 if __name__ == "__main__":
     app = server.asgi(limits=Limits(in_flight=ROOM), sessions=SessionBounds(most=ROOM))
-    uvicorn.run(
-        app,
-        port=int(sys.argv[1]),
-        http=bounded_by(app.body_bytes),
-        loop="uvloop",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
-        limit_concurrency=ROOM,
-        timeout_keep_alive=60,
-    )
+    run_plainly(app, int(sys.argv[1]), http=bounded_by(app.body_bytes), connections=ROOM)

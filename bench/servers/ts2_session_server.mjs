@@ -1,30 +1,14 @@
-// The bench server on the official TypeScript SDK, second generation, over HTTP with sessions: one transport for each,
-// on node's own server.
-import { randomUUID } from "node:crypto";
-import { createServer } from "node:http";
+// The bench server on the official TypeScript SDK, second generation, over HTTP with sessions.
 import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
 import { McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { serveSessions } from "./sessions.mjs";
 
-const transports = new Map();
-
-async function begin() {
+serveSessions(NodeStreamableHTTPServerTransport, () => {
   const server = new McpServer({ name: "bench", version: "1.0" });
-  server.registerTool(
-    "add",
-    { description: "Add two numbers.", inputSchema: z.object({ a: z.number().int(), b: z.number().int() }) },
-    async ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) }] }),
-  );
-  const transport = new NodeStreamableHTTPServerTransport({
-    sessionIdGenerator: () => randomUUID(),
-    enableJsonResponse: true,
-    onsessioninitialized: (id) => transports.set(id, transport),
-  });
-  await server.connect(transport);
-  return transport;
-}
-
-createServer(async (request, response) => {
-  const known = transports.get(request.headers["mcp-session-id"]);
-  await (known ?? (await begin())).handleRequest(request, response);
-}).listen(Number(process.argv[2]), "127.0.0.1");
+  const inputSchema = z.object({ a: z.number().int(), b: z.number().int() });
+  server.registerTool("add", { description: "Add two numbers.", inputSchema }, async ({ a, b }) => ({
+    content: [{ type: "text", text: String(a + b) }],
+  }));
+  return server;
+});
