@@ -74,6 +74,61 @@ async def ended(call, work):
     await call.tell_end()
 
 
+class OwnWire(Wire):
+    """One that can do what our own runner can beside ASGI, if it wants to."""
+
+    def __init__(self, body, willing=True):
+        super().__init__(*([] if willing else [part(body)]))
+        self.here = body if willing else None
+        self.willing = willing
+        self.answers = []
+
+    def take_body(self):
+        return self.here
+
+    def answer_json(self, status, body):
+        if self.willing:
+            self.answers.append((status, body))
+        return self.willing
+
+
+@pytest.mark.parametrize("willing", [True, False])
+async def test_our_own_runner_is_spoken_to_without_messages(willing):
+    wire = OwnWire(b"abc", willing)
+    call = wire.call()
+    assert await call.read(3) == b"abc"
+    await call.answer(OK)
+    call.close()
+    assert wire.answers == ([(200, OK)] if willing else [])
+    assert wire.body == (b"" if willing else OK)
+
+
+async def test_a_body_that_came_without_messages_is_bounded_too():
+    wire = OwnWire(b"abcd")
+    call = wire.call()
+    assert await call.read(3) is None
+    call.close()
+    assert wire.sent[0]["status"] == 413
+
+
+async def test_whoever_stands_between_sees_every_message():
+    wire = OwnWire(b"abc")
+    wire.inbox.put_nowait(part(b"abc"))
+
+    async def receive():
+        return await wire.receive()
+
+    async def send(message):
+        await wire.send(message)
+
+    call = HttpCall(receive, send, BOTH, Timing(), 1000, Beat(1))
+    assert await call.read(3) == b"abc"
+    await call.answer(OK)
+    call.close()
+    assert not wire.answers
+    assert wire.body == OK
+
+
 # --- the body ---
 
 

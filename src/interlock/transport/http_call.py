@@ -215,7 +215,9 @@ class HttpCall(msgspec.Struct, eq=False):
 
     async def read(self, limit: int) -> bytes | None:
         """The whole body; None when it is over before that, because it is too long or the client is gone."""
-        message = await self._receive()
+        take_body = _beside_asgi(self._receive, "take_body")
+        here = None if take_body is None else take_body()
+        message: Message = await self._receive() if here is None else {"type": "http.request", "body": here}
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request" or len(body) > limit:
             found = await self._read_on(message, limit)
@@ -260,14 +262,22 @@ class HttpCall(msgspec.Struct, eq=False):
         self._answered = True
         if self._streaming or self._held or not self._accepts.json:
             return self._write(encode_event(answer), last=True)
-        return self._respond(status_of(answer), [_JSON], answer)
+        return self._json(status_of(answer), answer)
 
     def respond(self, status: int, body: bytes) -> Awaitable[None]:
         """JSON in one piece, with a status that the caller chose."""
         if self.end is not None:
             return _nothing()
         self._answered = True
-        return self._respond(status, [_JSON] if self.session is None else [_JSON, (SESSION, self.session)], body)
+        if self.session is None:
+            return self._json(status, body)
+        return self._respond(status, [_JSON, (SESSION, self.session)], body)
+
+    def _json(self, status: int, body: bytes) -> Awaitable[None]:
+        answer_json = _beside_asgi(self._send, "answer_json")
+        if answer_json is not None and answer_json(status, body):
+            return _nothing()
+        return self._respond(status, [_JSON], body)
 
     async def refuse(self, refusal: HttpRefusal) -> None:
         """Say no without a JSON-RPC answer."""
@@ -409,3 +419,8 @@ class HttpCall(msgspec.Struct, eq=False):
 
 
 async def _nothing() -> None: ...
+
+
+def _beside_asgi(way: Any, name: str) -> Callable[..., Any] | None:
+    """What our own runner can do more than ASGI asks; None where it is another one, or somebody stands between us."""
+    return getattr(getattr(way, "__self__", None), name, None)
