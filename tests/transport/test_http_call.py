@@ -277,13 +277,29 @@ async def test_what_is_said_within_one_turn_leaves_together_when_it_is_over():
     call.close()
 
 
-async def test_much_that_is_said_at_once_is_written_before_the_turn_is_over():
+async def test_much_that_is_said_at_once_is_written_at_once():
     wire = Wire()
     call = wire.call()
     for _ in range(7):
         await call.tell("notifications/x", {"text": "x" * 10_000})
     assert len(wire.sent) == 2
     assert len(wire.events()) == 7
+    await call.answer(OK)
+    call.close()
+
+
+async def test_who_speaks_on_and_on_leaves_others_a_turn():
+    wire = Wire()
+    call = wire.call()
+    others = []
+    asyncio.get_running_loop().call_soon(others.append, "a turn")
+    for _ in range(31):
+        await call.tell("notifications/x", {})
+    assert not others
+    assert not wire.sent
+    await call.tell("notifications/x", {})
+    assert others
+    assert len(wire.events()) == 32
     await call.answer(OK)
     call.close()
 

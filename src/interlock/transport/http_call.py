@@ -33,7 +33,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 log = logging.getLogger("interlock.http")
-_TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written before it is over
+_TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over
+_TURN = 32  # events, as above
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
@@ -345,7 +346,10 @@ class HttpCall(msgspec.Struct, eq=False):
         event = encode_event(encode_notice(method, params))
         self._held.append(event)
         self._held_bytes += len(event)
-        if self._held_bytes >= _TOGETHER or (self._lock is not None and self._lock.locked()):
+        if self._held_bytes >= _TOGETHER or len(self._held) >= _TURN:
+            await self._write(b"")
+            await asyncio.sleep(0)  # writing waits for nothing while there is room: who speaks on and on does
+        elif self._lock is not None and self._lock.locked():
             await self._write(b"")
         elif self._flusher is None:
             self._flusher = self.loop.call_soon(self._flush)
