@@ -50,6 +50,23 @@ async def test_a_client_logs_in_and_every_request_carries_the_token():
             assert "access-1" not in request.path
 
 
+@pytest.mark.parametrize(("revision", "own"), [("2026-07-28", False), (("2026-07-28", "2025-03-26"), True)])
+async def test_a_server_is_its_own_issuer_only_in_the_revision_that_says_so(revision, own):
+    async with guarded() as host:
+        host.issuer.issuer = host.origin
+        host.routes = host.issuer.routes()
+        client = Client(host.url, auth=host.oauth(), revision=revision)
+        if own:
+            async with client:
+                assert len(host.visits) == 1
+        else:
+            with pytest.raises(AuthorizationFailed, match="does not say who grants"):
+                await client.open()
+            await client.close()
+        told = {request.header("MCP-Protocol-Version") for request in host.peer.requests if request.verb == "GET"}
+        assert told == {"2026-07-28"}
+
+
 async def test_many_that_are_turned_away_together_are_helped_once():
     async with guarded() as host, Client(host.url, auth=host.oauth()) as client:
         host.revoked.add("access-1")

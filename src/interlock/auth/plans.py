@@ -5,9 +5,9 @@ Each is only what was said, checked; the flows read it. Secrets are wrapped as s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from ..wire.errors import AuthorizationFailed, LocalError
 from .challenges import scopes_in
@@ -43,6 +43,8 @@ class Plan:
 
     given: Registered | None = None
     """The client as its owner registered it."""
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Extensions that a client with this plan has, to be declared as capabilities."""
 
 
 class OAuth(Plan):
@@ -99,6 +101,8 @@ class OAuth(Plan):
 class ClientCredentials(Plan):
     """The program itself is the user (client_credentials): registered before, with a secret or a private key."""
 
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {"io.modelcontextprotocol/oauth-client-credentials": {}}
+
     def __init__(
         self,
         client_id: str,
@@ -123,6 +127,10 @@ class EnterpriseManaged(Plan):
 
     `id_token` is the token, or a function that gives the present one. `idp_token_endpoint` is written by the owner.
     """
+
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "io.modelcontextprotocol/enterprise-managed-authorization": {}
+    }
 
     def __init__(
         self,

@@ -104,7 +104,7 @@ class Client:
             sample=sample,
             roots=roots,
             experimental=experimental,
-            extensions=extensions,
+            extensions={**(auth.declares if auth is not None else {}), **(extensions or {})},
         )
         info = Implementation(name=name, version=version, title=title or UNSET)
         self._me = Peer(info)

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from ..auth.plans import Plan
 from ..revisions.http_probing import HttpProber
+from ..revisions.identity import Identity
+from ..revisions.revision import Revision
 from ..transport.authorizing import Authorizer, Turn
 from ..transport.endpoints import Endpoint
 from ..transport.http_client import HttpLink
@@ -24,7 +26,6 @@ OnEnd = Callable[[ConnectionEnded], None]
 class HttpTarget:
     """It has no channel: it makes the link itself, and is asked for its era in a way of its own."""
 
-    prober = HttpProber
     pings = False  # no connection that could die unnoticed: every request opens or finds one
 
     def __init__(self, endpoint: Endpoint, limits: Limits, auth: Plan | None = None) -> None:
@@ -33,6 +34,15 @@ class HttpTarget:
         # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
         self.key = (endpoint.origin, urlsplit(endpoint.url).path)
         self.name = endpoint.origin
+
+    @property
+    def prober(self) -> Callable[..., HttpProber]:
+        return HttpProber if self.authorizer is None else self._authorized
+
+    def _authorized(self, dial: Any, rows: dict[str, Revision], me: Identity, **more: Any) -> HttpProber:
+        if self.authorizer is not None:
+            self.authorizer.speak(rows)
+        return HttpProber(dial, rows, me, **more)
 
     def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
         begin = None if self.authorizer is None else partial(Turn, self.authorizer)

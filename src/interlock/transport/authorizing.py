@@ -7,7 +7,7 @@ back; what has to be renewed is renewed once for all who wait, and then the requ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
@@ -21,6 +21,7 @@ from ..auth.secrets import Secret
 from ..auth.seeker import Got, Seeker
 from ..auth.steps import Ask, Hold, Load, Prepare, Said, Save, Step, Visit
 from ..revisions.http_requests import Reply
+from ..revisions.revision import Revision
 from ..wire.errors import CallTimeout, LocalError, LoginRequired
 from .endpoints import Endpoint, endpoint_of
 from .fetching import fetch
@@ -48,12 +49,18 @@ class Authorizer:
         self._endpoint = endpoint
         self._records = records or records_of(plan.tokens)
         self._seeker = Seeker(plan, endpoint.url, may_be_own=may_be_own)
+        self._version: str | None = None
         self._got: Got | None = None
         self._looked = False
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"Authorizer({self._endpoint.origin!r})"
+
+    def speak(self, rows: Mapping[str, Revision]) -> None:
+        """With these revisions: the oldest rules of authorization count only where one that has them is among them."""
+        self._seeker.may_be_own = any(row.own_issuer for row in rows.values())
+        self._version = max(rows)
 
     # --- for one request --------------------------------------------------------------------------
 
@@ -95,7 +102,7 @@ class Authorizer:
         with paused(seconds):
             try:
                 async with asyncio.timeout(seconds), self._turns.setdefault(loop, asyncio.Lock()):
-                    return await drive(begin(), self._plan, self._endpoint, self._records)
+                    return await drive(begin(), self._plan, self._endpoint, self._records, self._version)
             except TimeoutError as error:
                 if isinstance(error, CallTimeout):
                     raise  # of one request within
@@ -156,9 +163,14 @@ class Turn:
 # --- steps ----------------------------------------------------------------------------------------
 
 
-async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, records: Records) -> T:
-    """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there."""
-    doer = _Doer(plan, endpoint, records)
+async def drive(
+    flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, records: Records, version: str | None = None
+) -> T:
+    """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there.
+
+    Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11).
+    """
+    doer = _Doer(plan, endpoint, records, version)
     try:
         step = next(flow)
         while True:
@@ -176,8 +188,8 @@ async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, r
 
 
 class _Doer:
-    def __init__(self, plan: Plan, endpoint: Endpoint, records: Records) -> None:
-        self._plan, self._endpoint, self._records = plan, endpoint, records
+    def __init__(self, plan: Plan, endpoint: Endpoint, records: Records, version: str | None) -> None:
+        self._plan, self._endpoint, self._records, self._version = plan, endpoint, records, version
         self._held: dict[str, Release] = {}
         self._login: Login | None = None
 
@@ -208,7 +220,8 @@ class _Doer:
         else:
             body = msgspec.json.encode(step.json) if step.json is not None else None
             media = "application/json"
-        got = await fetch(endpoint, step.method, body, media=media, accept=step.accept)
+        version = self._version if step.method == "GET" else None
+        got = await fetch(endpoint, step.method, body, media=media, accept=step.accept, version=version)
         return Said(status=got.status, headers=got.headers, body=got.body)
 
     async def _hold(self, key: str) -> None:
