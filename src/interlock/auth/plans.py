@@ -89,13 +89,25 @@ class OAuth(Plan):
         if self.login not in ("browser", "paste", None) and not callable(self.login):
             raise LocalError('login= is "browser", "paste", a function, or None')
         if self.redirect_uri is not None:
-            parts = _url(self.redirect_uri, "redirect_uri")
-            if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-                raise LocalError("redirect_uri= is https, or http on this machine (basic/authorization, AUTH-84)")
+            _secure(self.redirect_uri, "redirect_uri")  # AUTH-84
         if self.client_metadata_url is not None:
             parts = _url(self.client_metadata_url, "client_metadata_url")
             if parts.scheme != "https" or parts.path in ("", "/"):
                 raise LocalError("client_metadata_url= is an https URL with a path (AUTH-40)")
+
+    def client_metadata(self) -> dict[str, Any]:
+        """The document to serve at `client_metadata_url`, as JSON: who this client is, to servers that ask there."""
+        if self.client_metadata_url is None:
+            raise LocalError("client_metadata_url= says where the document stands, and it must name its own place")
+        here = ["http://127.0.0.1/callback", "http://localhost/callback"]  # whatever the port (RFC 8252 §7.3)
+        return {
+            "client_id": self.client_metadata_url,
+            "client_name": self.client_name,
+            "redirect_uris": [self.redirect_uri] if self.redirect_uri is not None else here,
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
 
 
 class ClientCredentials(Plan):
@@ -150,7 +162,7 @@ class EnterpriseManaged(Plan):
         dpop: bool = False,
     ) -> None:
         super().__init__(scope=scope, issuer=issuer, principal=principal, tokens=tokens, dpop=dpop)
-        _url(idp_token_endpoint, "idp_token_endpoint")
+        _secure(idp_token_endpoint, "idp_token_endpoint")
         self.idp_token_endpoint = idp_token_endpoint
         self.given = _given(client_id, client_secret, private_key, algorithm)
         self.at_idp = _given(idp_client_id, idp_client_secret, None, algorithm)
@@ -197,6 +209,12 @@ def _given(client_id: str, secret: str | None, key: str | None, algorithm: str) 
 
 def _supplied(what: Supplied) -> Secret:
     return Secret(what if isinstance(what, str) else what())
+
+
+def _secure(url: str, name: str) -> None:
+    parts = _url(url, name)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise LocalError(f"{name}= is an https URL, or http on this machine")
 
 
 def _url(url: str, name: str) -> Any:
