@@ -8,7 +8,8 @@ import pytest
 
 from interlock.auth.login import Attempt, challenge_of, code_in
 from interlock.auth.secrets import Secret
-from interlock.wire.errors import AuthorizationFailed, LoginRequired
+from interlock.auth.steps import Prepare
+from interlock.wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from support.auth_world import ISSUER, REDIRECT, SERVER, Issuer, World, oauth
 
 STATE = "the-state-that-left"
@@ -61,6 +62,15 @@ def test_offline_access_is_asked_for_only_where_it_exists_and_is_wanted():
         world.logged_in(oauth(offline=wanted))
         assert ("offline_access" in world.visited().get("scope", "")) is asked
         assert (world.visited().get("prompt") == "consent") is asked
+
+
+def test_a_port_that_the_owner_registered_is_the_one_or_none():
+    world = World()
+    world.do = lambda step, do=world.do: "http://127.0.0.1:9999/cb" if isinstance(step, Prepare) else do(step)
+    with pytest.raises(LocalError, match="taken"):
+        world.logged_in(oauth(redirect_uri="http://127.0.0.1:7000/cb"))
+    world.logged_in(oauth(redirect_uri="http://127.0.0.1/cb"))
+    assert world.visited()["redirect_uri"] == "http://127.0.0.1:9999/cb"
 
 
 # --- downgrades ---

@@ -435,4 +435,4 @@ async def test_metadata_are_not_fetched_from_inside(named, tmp_path):
     world = World()
     flow = world.seeker().renewed(Demand(metadata=named), None)
     with pytest.raises(InterlockError):
-        await drive(flow, oauth(), endpoint_of(SERVER), FileRecords(tmp_path / "t"))
+        await drive(flow, oauth(tokens=tmp_path / "t"), endpoint_of(SERVER))

@@ -12,7 +12,6 @@ from interlock import AuthorizationFailed, Client, ClientCredentials, Enterprise
 from interlock.auth.discovery import Found
 from interlock.auth.grants import workload_identity
 from interlock.auth.metadata import read_server_metadata
-from interlock.auth.records import MemoryRecords
 from interlock.auth.secrets import Secret
 from interlock.auth.signing import Signer, new_key
 from interlock.transport.authorizing import drive
@@ -120,7 +119,7 @@ async def test_nothing_is_sent_without_tls(endpoint):
     found = Found(issuer=ISSUER, server=metadata, resource=SERVER)
     flow = workload_identity(WorkloadIdentity("the-jwt"), found, (), None, Clock())
     with pytest.raises(InterlockError, match="https"):
-        await drive(flow, oauth(), endpoint_of(SERVER), MemoryRecords())
+        await drive(flow, oauth(), endpoint_of(SERVER))
 
 
 @requirement("EXT-EMA-017", "EXT-EMA-024")

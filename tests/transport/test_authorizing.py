@@ -140,6 +140,23 @@ async def test_two_programs_that_share_their_records_refresh_once(tmp_path):
         assert [each["grant_type"] for each in host.issuer.requests] == ["authorization_code", "refresh_token"]
 
 
+async def test_clients_of_one_plan_share_what_it_got():
+    async with guarded() as host:
+        plan = host.oauth()
+        for _ in range(2):
+            async with Client(host.url, auth=plan) as client:
+                await client.call_tool("t")
+        assert len(host.visits) == 1 and len(host.refused) == 1
+
+
+async def test_a_goodbye_asks_nobody_to_log_in():
+    async with GuardedPeer(either_era) as host:
+        async with Client(host.url, auth=host.oauth(), revision="2025-11-25"):
+            host.revoked.add("access-1")
+            host.issuer.refreshes.clear()
+        assert len(host.visits) == 1 and host.refused[-1].verb == "DELETE"
+
+
 async def test_nobody_is_asked_where_that_is_not_wanted():
     async with guarded() as host:
         with pytest.raises(LoginRequired):
@@ -294,7 +311,7 @@ async def test_a_server_elsewhere_sends_us_nowhere_inside(url):
         return (yield Ask(url=url))
 
     with pytest.raises(InterlockError):
-        await drive(flow(), oauth(), endpoint_of("https://mcp.example.com/mcp"), MemoryRecords())
+        await drive(flow(), oauth(), endpoint_of("https://mcp.example.com/mcp"))
 
 
 # --- the driver ---
@@ -311,7 +328,7 @@ async def test_a_step_that_fails_is_thrown_in_where_it_was_wanted():
             return str(error), (yield Load("k"))
 
     records = MemoryRecords()
-    told, kept = await drive(flow(), oauth(), endpoint_of("https://h/mcp"), records)
+    told, kept = await drive(flow(), oauth(tokens=records), endpoint_of("https://h/mcp"))
     assert "127.0.0.1" in told and kept == b"1"
     release = records.try_hold("k")
     assert release is not None
@@ -327,7 +344,7 @@ async def test_what_somebody_else_holds_is_waited_for(tmp_path):
         yield Hold("k")
         return "held"
 
-    waiting = asyncio.create_task(drive(flow(), oauth(), endpoint_of("https://h/mcp"), records))
+    waiting = asyncio.create_task(drive(flow(), oauth(tokens=records), endpoint_of("https://h/mcp")))
     await asyncio.sleep(0.02)
     assert not waiting.done()
     release()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed, LoginRequired
+from ..wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from .discovery import Found
 from .dpop import Prover
 from .plans import OAuth
@@ -57,6 +57,7 @@ def log_in(
     before = yield from registered_before(plan, found, clock())
     wanted = plan.redirect_uri or (before.redirect_uri if before is not None else None)
     redirect_uri: str = yield Prepare(wanted=wanted)
+    _check_redirect(plan, redirect_uri)
     client = yield from client_for(plan, found, redirect_uri, scope, before, clock())
     attempt = Attempt(
         issuer=found.issuer,
@@ -78,6 +79,15 @@ def log_in(
             yield from forgotten(plan, found.issuer)
         raise
     return client, token
+
+
+def _check_redirect(plan: OAuth, redirect_uri: str) -> None:
+    """A port that the owner wrote is one he registered; without one any will do on this machine (RFC 8252 §7.3)."""
+    wanted = plan.redirect_uri
+    if wanted is not None and wanted != redirect_uri and urlsplit(wanted).port is not None:
+        raise LocalError(
+            f"redirect_uri= names port {urlsplit(wanted).port}, and that is taken: nobody could listen there"
+        )
 
 
 def _authorization_endpoint(found: Found) -> str:

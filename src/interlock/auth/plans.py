@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from ..wire.errors import AuthorizationFailed, LocalError
 from .challenges import scopes_in
+from .records import records_of
 from .secrets import Secret
 from .standing import Registered
 from .urls import checked_url, is_loopback
@@ -31,7 +32,7 @@ class Plan:
         self.scope = None if scope is None else scopes_in(scope)
         self.issuer = issuer
         self.principal = principal
-        self.tokens = tokens
+        self.records = records_of(tokens)
         self.dpop = dpop
         if not principal or not principal.isprintable() or " " in principal or len(principal) > 200:
             raise LocalError("principal= is a short name without spaces: it tells users of this program apart")

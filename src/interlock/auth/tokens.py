@@ -95,9 +95,7 @@ def method_for(client: Registered, supported: tuple[str, ...] | None) -> Registe
     raise AuthorizationFailed("the authorization server takes none of the credentials that this client has")
 
 
-def request_token(
-    request: TokenRequest, form: Mapping[str, str], asked: tuple[str, ...], *, kind: str = "bearer"
-) -> Flow[Token]:
+def request_token(request: TokenRequest, form: Mapping[str, str], asked: tuple[str, ...]) -> Flow[Token]:
     """Present the grant. A server that wants a nonce in the proof is given it once (RFC 9449 §8)."""
     said: Said = yield request.ask(form)
     if request.prover is not None and request.prover.heard(request.endpoint, said.headers.get("dpop-nonce")):
@@ -107,7 +105,7 @@ def request_token(
     refused = refusal_in(said, form)
     if refused is not None:
         raise refused
-    return _token_in(said, asked, request, kind)
+    return _token_in(said, asked, request)
 
 
 def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | None:
@@ -133,7 +131,7 @@ def _without(text: str, form: Mapping[str, str]) -> str:
     return str(redact_secrets(text))
 
 
-def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest, kind: str) -> Token:
+def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest) -> Token:
     told = said.members("the token endpoint")
     access, token_type = told.get("access_token"), told.get("token_type")
     if not _is_token(access):
@@ -141,7 +139,7 @@ def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest, kind: s
     bound = isinstance(token_type, str) and token_type.lower() == "dpop"
     if request.prover is not None and not bound:
         raise AuthorizationFailed("a token bound to our key was asked for, and one came that anybody could use")
-    if not isinstance(token_type, str) or token_type.lower() not in (kind, "dpop" if request.prover else kind):
+    if not isinstance(token_type, str) or token_type.lower() != ("dpop" if request.prover else "bearer"):
         raise AuthorizationFailed("the token endpoint gave a token of a kind that was not asked for")
     refresh, scope = told.get("refresh_token"), told.get("scope")
     return Token(

@@ -68,7 +68,7 @@ class Client:
     """A connection to one server.
 
     `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
-    `Channel` of your own. `headers` go with every request to a URL.
+    `Channel` of your own. `headers` go with every request to a URL; `auth` gets it tokens (docs/authorization.md).
     """
 
     def __init__(

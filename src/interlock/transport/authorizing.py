@@ -16,7 +16,7 @@ import msgspec
 
 from ..auth.challenges import Demand, demand_in
 from ..auth.plans import OAuth, Plan
-from ..auth.records import Records, Release, records_of
+from ..auth.records import Release
 from ..auth.secrets import Secret
 from ..auth.seeker import Got, Seeker
 from ..auth.steps import Ask, Hold, Load, Prepare, Said, Save, Step, Visit
@@ -40,15 +40,12 @@ _WIDENED = 2  # of them for more scopes
 class Authorizer:
     """The tokens for one endpoint. Several clients may share it; it is used on one loop at a time."""
 
-    def __init__(
-        self, plan: Plan, endpoint: Endpoint, *, may_be_own: bool = True, records: Records | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, endpoint: Endpoint) -> None:
         if any(name.lower() == "authorization" for name in endpoint.headers):
             raise LocalError("auth= and an Authorization header in headers= exclude each other")
         self._plan = plan
         self._endpoint = endpoint
-        self._records = records or records_of(plan.tokens)
-        self._seeker = Seeker(plan, endpoint.url, may_be_own=may_be_own)
+        self._seeker = Seeker(plan, endpoint.url)
         self._version: str | None = None
         self._got: Got | None = None
         self._looked = False
@@ -102,7 +99,7 @@ class Authorizer:
         with paused(seconds):
             try:
                 async with asyncio.timeout(seconds), self._turns.setdefault(loop, asyncio.Lock()):
-                    return await drive(begin(), self._plan, self._endpoint, self._records, self._version)
+                    return await drive(begin(), self._plan, self._endpoint, self._version)
             except TimeoutError as error:
                 if isinstance(error, CallTimeout):
                     raise  # of one request within
@@ -116,11 +113,13 @@ class Turn:
         self._authorizer = authorizer
         self._got: Got | None = None
         self._used: Secret | None = None
+        self._verb = ""
         self._rounds = self._widened = 0
         self._granted = self._refreshed = False
         self._next: Callable[[], Awaitable[Got | None]] | None = None
 
     async def headers(self, verb: str, url: str) -> dict[str, str]:
+        self._verb = verb
         self._got = await self._authorizer.present()
         if self._got is None:
             return {}
@@ -130,8 +129,8 @@ class Turn:
     def refused(self, reply: Reply, url: str) -> bool:
         """Is it worth trying again? What has to be done first is done by `mend`."""
         news = self._got is not None and self._authorizer.nonce_heard(self._got, url, reply.nonce)
-        if reply.status not in (401, 403) or self._rounds >= _ROUNDS:
-            return False
+        if reply.status not in (401, 403) or self._rounds >= _ROUNDS or self._verb == "DELETE":
+            return False  # nobody is asked to log in so that a goodbye may be heard
         self._rounds += 1
         demand = demand_in(reply.challenge)
         if reply.status == 401:
@@ -163,14 +162,12 @@ class Turn:
 # --- steps ----------------------------------------------------------------------------------------
 
 
-async def drive(
-    flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, records: Records, version: str | None = None
-) -> T:
+async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, version: str | None = None) -> T:
     """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there.
 
     Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11).
     """
-    doer = _Doer(plan, endpoint, records, version)
+    doer = _Doer(plan, endpoint, version)
     try:
         step = next(flow)
         while True:
@@ -188,8 +185,8 @@ async def drive(
 
 
 class _Doer:
-    def __init__(self, plan: Plan, endpoint: Endpoint, records: Records, version: str | None) -> None:
-        self._plan, self._endpoint, self._records, self._version = plan, endpoint, records, version
+    def __init__(self, plan: Plan, endpoint: Endpoint, version: str | None) -> None:
+        self._plan, self._endpoint, self._records, self._version = plan, endpoint, plan.records, version
         self._held: dict[str, Release] = {}
         self._login: Login | None = None
 
