@@ -218,6 +218,40 @@ async def test_a_login_that_is_given_up_leaves_nothing_behind():
             await client.call_tool("t")
 
 
+async def test_a_refresh_that_nobody_waits_for_any_more_is_kept():
+    async with guarded() as host:
+        plan, arrived, may_answer = host.oauth(), asyncio.Event(), asyncio.Event()
+        async with Client(host.url, auth=plan) as client:
+            inner = host.peer.script
+
+            async def slow(request, stream):
+                if request.path == "/as/token":
+                    arrived.set()
+                    await may_answer.wait()
+                return inner(request, stream)
+
+            host.peer.script = slow
+            host.revoked.add("access-1")
+            call = asyncio.create_task(client.call_tool("t"))
+            await arrived.wait()
+            call.cancel()
+            await asyncio.sleep(0.01)
+            may_answer.set()
+            await asyncio.wait([call])
+            assert await asyncio.wait_for(settled(plan, "refresh-2"), 20)
+            host.peer.script = inner
+            await client.call_tool("t")
+        assert [each["grant_type"] for each in host.issuer.requests] == ["authorization_code", "refresh_token"]
+        assert len(host.visits) == 1
+
+
+async def settled(plan, text):
+    """Until a record holds it."""
+    while text not in str(plan.records._values):
+        await asyncio.sleep(0.005)
+    return True
+
+
 async def test_a_program_gets_its_token_alone():
     async with guarded(registration_endpoint=None) as host:
         async with Client(host.url, auth=ClientCredentials("svc", "s3")) as client:

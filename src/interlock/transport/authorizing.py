@@ -165,9 +165,23 @@ class Turn:
 async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, version: str | None = None) -> T:
     """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there.
 
-    Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11).
+    Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11). Who gives up
+    while a grant is being redeemed waits until what comes of it is kept: a refresh token is gone once it was sent, and
+    the new one would be lost.
     """
     doer = _Doer(plan, endpoint, version)
+    task = asyncio.get_running_loop().create_task(_driven(flow, doer))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        doer.hurry = True
+        if not doer.redeeming:
+            task.cancel()
+        await asyncio.wait([task])
+        raise
+
+
+async def _driven(flow: Generator[Step, Any, T], doer: _Doer) -> T:
     try:
         step = next(flow)
         while True:
@@ -189,8 +203,15 @@ class _Doer:
         self._plan, self._endpoint, self._records, self._version = plan, endpoint, plan.records, version
         self._held: dict[str, Release] = {}
         self._login: Login | None = None
+        self.redeeming = False
+        """What is done now changes what the server or the disk has: it is not broken off."""
+        self.hurry = False
+        """Nobody waits for the token any more: what came is kept, nothing else is begun."""
 
     async def do(self, step: Step) -> Any:
+        self.redeeming = isinstance(step, Save) or (isinstance(step, Ask) and step.form is not None)
+        if self.hurry and not isinstance(step, Save):
+            raise asyncio.CancelledError
         match step:
             case Ask():
                 return await self._ask(step)
