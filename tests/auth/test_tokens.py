@@ -93,7 +93,7 @@ def test_each_way_to_authenticate():
 
     assert asked().form["client_id"] == "a:b c" and "Authorization" not in asked().headers
     basic = asked(method="client_secret_basic", secret=Secret("s:/+ä"))
-    assert basic_of(basic.headers["Authorization"]) == ("a:b c", "s:/+ä") and "client_id" not in basic.form
+    assert basic_of(basic.headers["Authorization"]) == ("a:b c", "s:/+ä") and "client_secret" not in basic.form
     assert asked(method="client_secret_post", secret=Secret("s")).form["client_secret"] == "s"
     key = asked(method="private_key_jwt", key=new_key())
     assert key.form["client_assertion_type"].endswith(":jwt-bearer") and key.form["client_assertion"].count(".") == 2

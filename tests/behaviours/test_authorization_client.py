@@ -343,11 +343,11 @@ def test_an_answer_is_of_the_issuer_that_was_asked(issuer, good, promised):
     kept = Attempt(issuer=ISSUER, redirect_uri=REDIRECT, state=Secret("s"), verifier=Secret("v"), iss_promised=promised)
     told = {"state": "s", "code": "c"} | ({} if issuer is None else {"iss": issuer})
     if good or (good is None and not promised):
-        assert code_in(f"{REDIRECT}?{urlencode(told)}", kept) == Secret("c")
+        assert code_in(Secret(f"{REDIRECT}?{urlencode(told)}"), kept) == Secret("c")
         return
     shown = {**told, "error": "bad", "error_description": "call 555", "error_uri": "https://evil.example.com"}
     with pytest.raises(AuthorizationFailed) as refused:
-        code_in(f"{REDIRECT}?{urlencode(shown)}", kept)
+        code_in(Secret(f"{REDIRECT}?{urlencode(shown)}"), kept)
     assert refused.value.error is None and not any(text in str(refused.value) for text in ("555", "evil", "bad"))
 
 

@@ -11,12 +11,12 @@ from urllib.parse import quote_plus
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed, LocalError
+from ..wire.errors import AuthorizationFailed, LocalError, RemoteError
 from ..wire.patterns import pattern
 from ..wire.redaction import redact_secrets
 from .challenges import scopes_in
 from .dpop import Prover
-from .secrets import Secret
+from .secrets import Hidden, Secret
 from .signing import Signer
 from .standing import Registered, Token
 from .steps import Ask, Flow, Said
@@ -49,7 +49,7 @@ class TokenRequest:
 
     def ask(self, form: Mapping[str, str]) -> Ask:
         """The request itself, with a fresh proof and a fresh assertion."""
-        fields, headers = dict(form), dict[str, str]()
+        fields, headers = Hidden[str](form), Hidden[str]()
         if self.client is not None:
             self._identify(self.client, fields, headers)
         if self.prover is not None:
@@ -57,12 +57,11 @@ class TokenRequest:
         return Ask(method="POST", url=self.endpoint, headers=headers, form=fields, policy=self.policy)
 
     def _identify(self, client: Registered, fields: dict[str, str], headers: dict[str, str]) -> None:
+        fields["client_id"] = client.id  # beside Basic, too: some servers look for it there
         if client.method == "client_secret_basic":
             pair = f"{quote_plus(client.id)}:{quote_plus(_secret_of(client))}"  # RFC 6749 §2.3.1
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-            return
-        fields["client_id"] = client.id
-        if client.method == "client_secret_post":
+        elif client.method == "client_secret_post":
             fields["client_secret"] = _secret_of(client)
         elif client.method == "private_key_jwt":
             fields["client_assertion_type"] = JWT_BEARER
@@ -114,8 +113,8 @@ def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | Non
         return None
     try:
         told = said.members("token")
-    except Exception:
-        told = {}
+    except RemoteError:
+        told = Hidden[Any]()
     code, more = told.get("error"), told.get("error_description")
     error = code if isinstance(code, str) and said.status < 500 and _ERROR.fullmatch(code) else None
     why = f"the authorization server refused: {error or f'HTTP status {said.status}'}"

@@ -250,12 +250,12 @@ class _Doer:
                 return
             await asyncio.sleep(_HELD_AGAIN)
 
-    async def _visit(self, step: Visit) -> str:
+    async def _visit(self, step: Visit) -> Secret:
         plan = self._user()
         assert self._login is not None
         try:
             async with asyncio.timeout(plan.login_seconds):
-                return await self._login.visit(step.url, step.state)
+                return Secret(await self._login.visit(step.url, step.state))
         except TimeoutError:
             raise LoginRequired(f"nobody logged in within {plan.login_seconds:g} s") from None
 
