@@ -31,6 +31,10 @@ NEEDED = (
     "hypothesis",
     "jsonschema-rs",
     "uritemplate",
+    "granian",
+    "hypercorn",
+    "starlette",
+    "fastapi",
     "hatchling",
     "editables",
 )
