@@ -31,6 +31,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 log = logging.getLogger("interlock.http")
+_TURN = 32  # events of one stream after which everybody else has a turn
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
@@ -118,6 +119,7 @@ class HttpCall(msgspec.Struct, eq=False):
     _answered: bool = False
     _streaming: bool = False
     _lock: asyncio.Lock | None = None
+    _written: int = 0
     _background: list[asyncio.Task[None]] = []
     _timer: asyncio.TimerHandle | None = None
     id: Id | None = None
@@ -345,6 +347,9 @@ class HttpCall(msgspec.Struct, eq=False):
         async with self._lock:
             if self._answered and not last:
                 return
+            self._written += 1
+            if not self._written % _TURN:
+                await asyncio.sleep(0)  # writing waits for nothing while there is room, or once the client is gone
             stalled = self.loop.call_later(self._timing.stalled, self.stop, End.STALLED)
             try:
                 if not self._streaming:
