@@ -108,8 +108,8 @@ _WHAT = {
     "slow": "Peers that do not read, for a while or ever.",
     "aborts": "A server over HTTP whose clients go away: after each single byte of a request, while their call runs, "
     "and in the middle of an answer or a stream; and requests that are broken, or whole and wrong. What did not come "
-    "whole never runs, wrong requests get the status that is promised and nothing else, the log stays empty, and requests, "
-    "handlers, tasks and descriptors come back to what they were.",
+    "whole never runs, wrong requests get the status that is promised and nothing else, the log stays empty, and "
+    "requests, handlers, tasks and descriptors come back to what they were.",
     "loris": "Clients over HTTP that take their time, with the server's patience shortened: silent ones and heads and "
     "bodies that come byte by byte are cut off with 408 or without a word, readers that come late get everything in "
     "order, readers that never come are cut off, and meanwhile others are served.",
