@@ -231,16 +231,19 @@ async def test_this_is_no_proxy():
 # --- who does not read ---
 
 
+async def talk_to_the_deaf(house):
+    """A call that talks on and on to somebody who reads nothing, until it is over."""
+    async with served(house.app) as port:
+        with socket.create_connection(("127.0.0.1", port)) as deaf:
+            deaf.sendall(http(call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})))
+            await house.runs(1)
+            await house.runs(0)
+        assert house.running == 0
+
+
 async def test_a_client_that_does_not_read_in_time_is_cut_off_and_that_is_told(caplog):
-    house = House(timing=Timing(stalled=0.2))
-    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
     with caplog.at_level(logging.INFO, "interlock.http"):
-        async with served(house.app) as port:
-            with socket.create_connection(("127.0.0.1", port)) as deaf:
-                deaf.sendall(http(frame))
-                await house.runs(1)
-                await house.runs(0)
-            assert house.running == 0
+        await talk_to_the_deaf(House(timing=Timing(stalled=0.2)))
     told = [record for record in caplog.records if record.name.startswith("interlock.http")]
     assert [(record.levelname, record.getMessage()) for record in told] == [
         ("INFO", "= a request of 127.0.0.1 was ended: the client does not read")
@@ -249,14 +252,7 @@ async def test_a_client_that_does_not_read_in_time_is_cut_off_and_that_is_told(c
 
 async def test_a_connection_whose_peer_takes_nothing_is_cut(monkeypatch):
     monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
-    house = House()
-    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
-    async with served(house.app) as port:
-        with socket.create_connection(("127.0.0.1", port)) as deaf:
-            deaf.sendall(http(frame))
-            await house.runs(1)
-            await house.runs(0)
-        assert house.running == 0
+    await talk_to_the_deaf(House())
 
 
 class Buffer:

@@ -490,12 +490,17 @@ async def test_while_it_stops_a_question_can_still_be_answered():
         assert said(await talk.answer())[-1]["result"]["content"][0]["text"] == "file:///here"
 
 
+async def lost(talk):
+    """A call whose client goes behind its first event."""
+    await talk.heard(2)
+    talk.disconnect()
+    await talk.task
+    return talk
+
+
 async def test_while_it_stops_who_lost_a_stream_can_still_come_back_for_the_answer():
     async with House() as house, house.open() as peer:
-        talk = peer.tool("wait", 7, steps=1)
-        await talk.heard(2)
-        talk.disconnect()
-        await talk.task
+        talk = await lost(peer.tool("wait", 7, steps=1))
         house.app.stop()
         settling = asyncio.ensure_future(house.app.settle(60))
         assert (await peer.get().answer()).status == 503
@@ -508,10 +513,7 @@ async def test_while_it_stops_who_lost_a_stream_can_still_come_back_for_the_answ
 
 async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
     async with House() as house, house.open() as peer:
-        talk = peer.tool("wait", 7, steps=1)
-        await talk.heard(2)
-        talk.disconnect()
-        await talk.task
+        talk = await lost(peer.tool("wait", 7, steps=1))
         house.app.stop()
         settling = asyncio.ensure_future(house.app.settle(60))
         await asyncio.sleep(0.05)
