@@ -513,7 +513,7 @@ async def test_while_it_stops_who_lost_a_stream_can_still_come_back_for_the_answ
 
 async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
     async with House() as house, house.open() as peer:
-        talk = await lost(peer.tool("wait", 7, steps=1))
+        await lost(peer.tool("wait", 7, steps=1))
         house.app.stop()
         settling = asyncio.ensure_future(house.app.settle(60))
         await asyncio.sleep(0.05)
