@@ -523,6 +523,15 @@ async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
         assert house.cancelled == []
 
 
+async def test_once_it_has_stopped_nothing_gets_through():
+    async with House() as house, house.open() as peer:
+        house.app.stop()
+        await house.app.settle(0)
+        told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        late = [peer.post(told), peer.send("DELETE"), peer.get("1-1")]
+        assert [(await talk.answer()).status for talk in late] == [503, 503, 503]
+
+
 async def test_a_batch_that_asks_is_refused_while_it_stops():
     async with House() as house, house.open("2025-03-26") as peer:
         talk = peer.tool("wait", 7, steps=1)

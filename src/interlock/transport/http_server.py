@@ -17,14 +17,14 @@ from msgspec import UNSET
 
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
-from ..revisions.http_session_rules import SESSION, is_outside
+from ..revisions.http_session_rules import SESSION, asks, is_outside
 from ..revisions.http_side import HttpSide, OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
 from ..wire.display import display
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
 from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
-from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
+from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
@@ -114,7 +114,7 @@ class HttpApp:
         )
         self._calls: set[HttpCall] = set()
         self._listening = 0
-        self._stopping = False
+        self._stopping = self._settled = False
         self._held = False
         self.failure: LocalError | None = None
         """Why it could not start, if it could not."""
@@ -167,7 +167,7 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._stopping = False
+                self._stopping = self._settled = False
                 if not await self._start(send):
                     return
             elif message["type"] == "lifespan.shutdown":
@@ -234,6 +234,7 @@ class HttpApp:
         deadline = asyncio.get_running_loop().time() + seconds
         while self._busy and (left := deadline - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(min(left, _LOOKS))
+        self._settled = True
         for call in list(self._calls):
             call.stop(End.STOPPING)
         if self._sessions is not None:
@@ -263,9 +264,13 @@ class HttpApp:
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
                 return refusal
-        if self._stopping and SESSION not in headers.values:
+        if self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
         return _BUSY if len(self._calls) - self._listening >= self._limits.in_flight else None
+
+    def _turns_away(self, *, unless: bool) -> bool:
+        """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
+        return self._stopping and (self._settled or not unless)
 
     def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
         """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
@@ -276,7 +281,7 @@ class HttpApp:
             return _ONLY_POST
         if method not in ("GET", "DELETE"):
             return _ONLY_THESE
-        if self._stopping and method == "GET" and b"last-event-id" not in headers.values:
+        if self._turns_away(unless=method == "DELETE" or b"last-event-id" in headers.values):
             return _STOPPING
         return _BUSY if method == "GET" and self._listening >= self._limits.in_flight else None
 
@@ -292,7 +297,7 @@ class HttpApp:
             return HttpRefusal.saying(405, f"This is for {place.value}", ("allow", place.value))
         if method == "POST" and (refusal := self._guard.unreadable(headers)) is not None:
             return refusal
-        if self._stopping and method == "GET":
+        if self._turns_away(unless=method == "POST"):
             return _STOPPING
         busy = self._listening if method == "GET" else len(self._calls) - self._listening
         return _BUSY if busy >= self._limits.in_flight else None
@@ -309,7 +314,7 @@ class HttpApp:
         if body is None:
             return
         sessions = self._sessions
-        if self._stopping and scope["method"] == "POST" and _asks(body, self._limits):
+        if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
         elif sessions is None:
             await self._serve_one(call, body, headers, principal)
@@ -420,12 +425,3 @@ def _unchecked() -> HttpRefusal:
     reference = secrets.token_hex(4)
     log.exception("! authenticate failed (reference %s)", reference)
     return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))
-
-
-def _asks(body: bytes, limits: Limits) -> bool:
-    """Is a request in it, or something that nobody can read?"""
-    try:
-        frames = read_batch(body, limits) if is_batch(body) else [read_frame(body, limits)]
-    except BadFrame:
-        return True
-    return any(isinstance(each, BadFrame) or (each.method is not UNSET and each.id is not UNSET) for each in frames)
