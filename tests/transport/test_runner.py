@@ -377,6 +377,16 @@ async def test_a_connection_too_many_is_told_so_and_the_others_go_on():
         assert answer.status == 200
 
 
+async def test_without_its_own_protocol_connections_are_still_bounded(monkeypatch):
+    monkeypatch.setattr(runner, "_protocol", lambda *bounds: runner._PLAIN)
+    async with served(House().app, connections=2) as port, connection(port) as one:
+        one.write(http(call_tool("hi")))
+        assert (await one.response()).status == 200
+        async with connection(port) as two:
+            two.write(http(call_tool("hi")))
+            assert (await two.response()).status == 503
+
+
 async def first_with_room(port):
     """The place of a connection that was closed is free a moment later."""
     async with asyncio.timeout(20):

@@ -31,6 +31,7 @@ _CONNECTIONS = 4096  # open at once; requests on further ones are 503
 _OTHER_FILES = 320  # descriptors beside them: connections being turned away, standard streams, what handlers open
 _VANISHED = 60  # seconds after which a peer counts as gone that acknowledges nothing, not even that it is there
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # no name that anybody calls a server by
+_PLAIN = "h11"  # the protocol where there is no httptools: its heads are bounded, its connections by uvicorn
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
 
@@ -157,10 +158,12 @@ def _uvicorn(app: HttpApp, drain: float, connections: int, stop: asyncio.Event |
                 sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
             sys.stderr.flush()
 
+    protocol = _protocol(app.body_bytes, connections)
     return Serving(
         uvicorn.Config(
             app,
-            http=_protocol(app.body_bytes, connections),
+            http=protocol,
+            limit_concurrency=connections if protocol == _PLAIN else None,
             lifespan="on",
             ws="none",
             log_config=None,
@@ -179,7 +182,7 @@ def _protocol(body_bytes: int, connections: int) -> Any:
     try:
         from .http_protocol import bounded_by
     except ImportError:
-        return "h11"  # which has a bound of its own
+        return _PLAIN
     return bounded_by(body_bytes, connections)
 
 
