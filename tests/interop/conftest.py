@@ -32,8 +32,8 @@ def peer_python() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def typescript() -> Callable[[str], list[str]]:
-    """The command that runs a script of the TypeScript peers."""
+def typescript() -> Callable[..., list[str]]:
+    """The command that runs a script of the TypeScript peers; the files that it reads are put beside it."""
 
     @cache
     def project() -> tuple[str, Path] | RegistryUnreachable:
@@ -42,11 +42,13 @@ def typescript() -> Callable[[str], list[str]]:
         except RegistryUnreachable as reason:
             return reason
 
-    def command(script: str) -> list[str]:
+    def command(script: str, *read: str) -> list[str]:
         outcome = project()
         if isinstance(outcome, RegistryUnreachable):
             unavailable(outcome)
         node, folder = outcome
+        for name in read:
+            script_in(folder, name)
         return [node, script_in(folder, script)]
 
     return command

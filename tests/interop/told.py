@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import interlock
+from interop.environments import locked
 
 _SOURCE = str(Path(interlock.__file__).resolve().parents[1])
 _START_SECONDS = 60
@@ -42,6 +45,17 @@ def story(command: Sequence[str]) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
+
+
+def told_once(folders: pytest.TempPathFactory, name: str, tell: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A story that is told once for all workers of a test run: the second who wants it waits, and reads it."""
+    folder = folders.getbasetemp()
+    shared = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    kept = shared / f"{re.sub(r'[^a-z0-9.-]+', '-', name)}.json"
+    with locked(kept.with_suffix(".lock")):
+        if not kept.exists():
+            kept.write_text(json.dumps(tell()))
+    return json.loads(kept.read_text())
 
 
 @contextmanager
