@@ -36,7 +36,7 @@ def theirs(sdk, request):
         python = request.getfixturevalue("peer_python")("mcp2")
         return lambda part: [python, str(PEERS / f"mcp2_asking_{part}.py")]
     command = request.getfixturevalue("typescript")
-    return lambda part: command(f"ts2_asking_{part}.mjs")
+    return lambda part: command(f"ts2_asking_{part}.mjs", "over_http.mjs")
 
 
 # --- our server asks their client -------------------------------------------------------------------

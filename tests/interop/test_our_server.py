@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from interop.environments import PEERS
 from interop.spoken import SPOKEN, STATEFUL
-from interop.told import story
+from interop.told import story, told_once
 from support.wire_peer import HANDSHAKE, MODERN
 
 SERVER = Path(__file__).parents[1] / "support" / "servers" / "basic.py"
@@ -29,11 +28,12 @@ every_handshake = pytest.mark.parametrize(("peer", "mode"), STATEFUL)
 def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the client of a peer saw in a mode. It runs once; the tests read different parts of its story."""
 
-    @cache
     def run(peer: str, mode: str) -> dict[str, Any]:
-        python = peer_python(peer)
         status = tmp_path_factory.mktemp(f"{peer}-{mode}") / "status"
-        return story([python, str(PEERS / f"{peer}_client.py"), mode, str(status), sys.executable, str(SERVER)])
+        client = [peer_python(peer), str(PEERS / f"{peer}_client.py"), mode, str(status)]
+        return told_once(
+            tmp_path_factory, f"our server {peer} {mode}", lambda: story([*client, sys.executable, str(SERVER)])
+        )
 
     return run
 

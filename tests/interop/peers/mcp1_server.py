@@ -9,8 +9,11 @@ from mcp.server.fastmcp.prompts.base import AssistantMessage, UserMessage
 from mcp.types import (
     Completion,
     EmbeddedResource,
+    ListResourceTemplatesRequest,
+    ListResourceTemplatesResult,
     ResourceLink,
     SamplingMessage,
+    ServerResult,
     TextContent,
     TextResourceContents,
     ToolAnnotations,
@@ -157,6 +160,15 @@ async def grow(ctx: Context) -> str:
     return "added"
 
 
+@server.tool()
+async def let_go(ctx: Context) -> str:
+    """Let go of the stream in the middle of the call, and say the rest to who comes back for it."""
+    await ctx.close_sse_stream()
+    await anyio.sleep(0.1)
+    await ctx.info("meanwhile")
+    return "after all"
+
+
 @server.resource("note://one", title="One", mime_type="text/plain")
 def one() -> str:
     """A note."""
@@ -194,6 +206,16 @@ async def set_level(wanted: str) -> None:
 @server.tool()
 def log_level() -> str:
     return level
+
+
+async def _paged_templates(request: ListResourceTemplatesRequest) -> ServerResult:
+    """An empty page and a full one: this SDK itself has no pages."""
+    if request.params is None or request.params.cursor is None:
+        return ServerResult(ListResourceTemplatesResult(resourceTemplates=[], nextCursor="more"))
+    return ServerResult(ListResourceTemplatesResult(resourceTemplates=await server.list_resource_templates()))
+
+
+server._mcp_server.request_handlers[ListResourceTemplatesRequest] = _paged_templates
 
 
 if __name__ == "__main__":
