@@ -29,11 +29,12 @@ def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFac
     """What the client of a peer saw in a mode. It runs once; the tests read different parts of its story."""
 
     def run(peer: str, mode: str) -> dict[str, Any]:
-        status = tmp_path_factory.mktemp(f"{peer}-{mode}") / "status"
-        client = [peer_python(peer), str(PEERS / f"{peer}_client.py"), mode, str(status)]
-        return told_once(
-            tmp_path_factory, f"our server {peer} {mode}", lambda: story([*client, sys.executable, str(SERVER)])
-        )
+        def visit() -> dict[str, Any]:
+            status = tmp_path_factory.mktemp(f"{peer}-{mode}") / "status"
+            client = [peer_python(peer), str(PEERS / f"{peer}_client.py"), mode, str(status)]
+            return story([*client, sys.executable, str(SERVER)])
+
+        return told_once(tmp_path_factory, f"our server {peer} {mode}", visit)
 
     return run
 

@@ -10,6 +10,7 @@ import base64
 import gzip
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -82,6 +83,19 @@ async def test_every_verb(target):
         assert client.revision == HANDSHAKE[-1]
         for visit in VISITS:
             await visit(client, user)
+
+
+async def test_a_session_that_is_lost_with_the_process_is_begun_anew(typescript, tmp_path):
+    """It says 400 where the specification has 404, as the examples of its SDK do."""
+    command = [*typescript("reference_server.mjs"), "streamableHttp"]
+    with ExitStack() as running:
+        address = running.enter_context(served(command, tmp_path / "first"))
+        async with Client(address, verdicts=Verdicts()) as client:
+            assert (await client.call_tool("get-sum", {"a": 1, "b": 1})).text == "The sum of 1 and 1 is 2."
+            await asyncio.to_thread(running.close)
+            again = served([*command, str(urlsplit(address).port)], tmp_path / "second")
+            assert await asyncio.to_thread(running.enter_context, again) == address
+            assert (await client.call_tool("get-sum", {"a": 1, "b": 2})).text == "The sum of 1 and 2 is 3."
 
 
 async def visit_the_introduction(client: Client, user: User) -> None:
