@@ -52,7 +52,8 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
                 return story([*client, *SERVER])
             said = tmp_path_factory.mktemp("everything") / "said"
             with served([*SERVER, "--http", "--port", "0"], said) as address:
-                return story([*client, address.replace("/mcp", "/sse") if form == ["sse"] else address])
+                saw = story([*client, address.replace("/mcp", "/sse") if form == ["sse"] else address])
+            return {**saw, "our log": said.read_text()}
 
         return told_once(tmp_path_factory, f"everything {peer} {mode}", visit), revision
 
@@ -198,6 +199,19 @@ def test_tools_of_every_kind_answer(seen, peer, mode):
     assert known["client"] == "peer-client" and {"sampling", "roots"} <= set(known["can"])
     assert ("elicitation" in known["can"]) == (revision not in BEFORE_STRUCTURED)
     assert bool(known["headers"]) == (mode == f"http {MODERN[-1]}")
+
+
+@pytest.mark.parametrize(("peer", "mode"), OVER_HTTP)
+def test_our_server_has_nothing_else_to_complain_about(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    assert saw["our log"].count("Traceback") == 1  # of the tool that fails
+    complaints = [line for line in saw["our log"].splitlines() if line.startswith("!")]
+    assert "tool fails failed" in complaints[0]
+    assert all("is deprecated" in line for line in complaints[1:])
+    if peer.startswith("ts") and mode == f"http {HANDSHAKE[-1]}":
+        assert saw["end"] is None  # DELETE was taken
+    if peer == "ts2":
+        assert saw["joined"] == 125  # it reads all pages by itself
 
 
 # --- what is said on the way ------------------------------------------------------------------------
