@@ -127,8 +127,12 @@ def _without_addresses(text: str) -> str:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Two workers of one test run must not make the same thing at once."""
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Two workers of one test run must not make the same thing at once. False: somebody does, and it is not waited."""
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

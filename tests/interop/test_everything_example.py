@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from interop.environments import PEERS
 from interop.spoken import SPOKEN
-from interop.told import our_server, served, story, told_once
+from interop.told import ToldOnce, our_server, served, story
 from support.examples import EXAMPLES
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
@@ -43,21 +44,18 @@ stateless = pytest.mark.parametrize(
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the client of a peer saw in a mode, and the revision that it spoke."""
 
-    def run(peer: str, mode: str) -> tuple[dict[str, Any], str]:
+    def visit(peer: str, mode: str) -> dict[str, Any]:
         *form, revision = mode.split()
         client = visitor(request, peer, revision, named=not form)
+        if not form:
+            return story([*client, *SERVER])
+        said = tmp_path_factory.mktemp("everything") / "said"
+        with served([*SERVER, "--http", "--port", "0"], said) as address:
+            saw = story([*client, address.replace("/mcp", "/sse") if form == ["sse"] else address])
+        return {**saw, "our log": said.read_text()}
 
-        def visit() -> dict[str, Any]:
-            if not form:
-                return story([*client, *SERVER])
-            said = tmp_path_factory.mktemp("everything") / "said"
-            with served([*SERVER, "--http", "--port", "0"], said) as address:
-                saw = story([*client, address.replace("/mcp", "/sse") if form == ["sse"] else address])
-            return {**saw, "our log": said.read_text()}
-
-        return told_once(tmp_path_factory, f"everything {peer} {mode}", visit), revision
-
-    return run
+    told = ToldOnce(tmp_path_factory, "everything", {" ".join(way): partial(visit, *way) for way in WAYS})
+    return lambda peer, mode: (told(f"{peer} {mode}"), mode.split()[-1])
 
 
 def visitor(request: pytest.FixtureRequest, peer: str, revision: str, *, named: bool) -> list[str]:
