@@ -15,7 +15,7 @@ import pytest
 
 from interop.environments import PEERS
 from interop.spoken import SPOKEN
-from interop.told import ToldOnce, our_server, served, story
+from interop.told import ToldOnce, breaking, our_server, served, story
 from support.examples import EXAMPLES
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
@@ -23,6 +23,8 @@ SERVER = our_server(str(Path(__file__).parents[1] / "support" / "servers" / "eve
 OLDEST = ALL[0]
 BEFORE_STRUCTURED = ALL[:2]  # and before titles, resource links, forms and the context of a completion
 BEFORE_PAGES = ALL[:3]  # and before icons and choices of several
+RESUMING = HANDSHAKE[-1]  # where streams begin with an event id to come back with
+CUT_AFTER = '"message":"3"'  # the first progress of the tool `countdown`
 
 # A mode is a revision, over stdio, or that with a form of HTTP before it: `http` is one endpoint, `sse` came before.
 OVER_HTTP = [
@@ -49,10 +51,14 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         client = visitor(request, peer, revision, named=not form)
         if not form:
             return story([*client, *SERVER])
-        said = tmp_path_factory.mktemp("everything") / "said"
-        with served([*SERVER, "--http", "--port", "0"], said) as address:
-            saw = story([*client, address.replace("/mcp", "/sse") if form == ["sse"] else address])
-        return {**saw, "our log": said.read_text()}
+        said = tmp_path_factory.mktemp("everything")
+        with (
+            served([*SERVER, "--http", "--port", "0"], said / "by us") as address,
+            breaking(address, CUT_AFTER, said / "by the wire") as wire,
+        ):
+            where = {"sse": address.replace("/mcp", "/sse"), "http": wire if revision == RESUMING else address}
+            saw = story([*client, where[form[0]]])
+        return {**saw, "our log": (said / "by us").read_text(), "the wire": (said / "by the wire").read_text()}
 
     told = ToldOnce(tmp_path_factory, "everything", {" ".join(way): partial(visit, *way) for way in WAYS})
     return lambda peer, mode: (told(f"{peer} {mode}"), mode.split()[-1])
@@ -230,6 +236,15 @@ def test_progress(seen, peer, mode):
     pooled = steps((1, None, "step 1"), (2, None, "step 2"))
     assert said_before_the_end(pooled, saw["progress of in_the_pool"], peer, mode)
     assert text_of(saw["in_the_pool"]) == "step 2"
+
+
+@pytest.mark.parametrize("peer", [peer for peer, mode in OVER_HTTP if mode == f"http {RESUMING}"])
+def test_a_stream_that_breaks_is_resumed(seen, peer):
+    """The wire broke in the middle of `countdown`, whose progress and result are nevertheless all there, once."""
+    saw, _ = seen(peer, f"http {RESUMING}")
+    assert saw["the wire"].split()[1:3] == ["cut", "resumed"]
+    assert [step[2] for step in saw["progress of countdown"]] == ["3", "2", "1", "lift-off"]
+    assert text_of(saw["countdown"]) == "lift-off"
 
 
 def said_before_the_end(told: list[Any], heard: list[Any], peer: str, mode: str) -> bool:

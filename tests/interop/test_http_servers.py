@@ -26,6 +26,7 @@ from interop.test_what_servers_say import (
     visit_for_updates,
     words_of,
 )
+from interop.told import breaking
 from support.wire_peer import HANDSHAKE, MODERN
 
 WITH_SESSIONS = [(peer, "streamable") for peer in ("mcp1", "mcp2", "ts1", "ts2", "fastmcp")]
@@ -117,6 +118,17 @@ async def test_a_stream_that_the_server_lets_go_of_is_resumed(dial, peer):
         results = await asyncio.gather(*(client.call_tool("let_go") for _ in range(3)))
         assert [result.text for result in results] == ["after all"] * 3
     assert [words_of(params) for _, params in told] == ["meanwhile"] * 3  # each once
+
+
+@pytest.mark.parametrize(("peer", "form"), WITH_SESSIONS)
+async def test_a_stream_that_breaks_is_resumed(http_server, peer, form, tmp_path):
+    said = tmp_path / "said"
+    with breaking(http_server(peer, form), "step 1", said) as address:
+        async with Client(address, revision=HANDSHAKE[-1], verdicts=Verdicts()) as client:
+            steps: list[float] = []
+            done = await client.call_tool("steps", {"count": 4}, on_progress=lambda step, *_: steps.append(step))
+            assert (done.text, steps) == ("done", [1, 2, 3, 4])
+    assert said.read_text().split()[1:3] == ["cut", "resumed"]
 
 
 # --- and without one --------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -105,6 +106,12 @@ def served(command: Sequence[str], said: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def breaking(address: str, word: str, said: Path) -> AbstractContextManager[str]:
+    """Another address of the same server, behind a wire that breaks once; `said` tells what it saw."""
+    relay = Path(__file__).parent / "cutting_relay.py"
+    return served([sys.executable, str(relay), str(urlsplit(address).port), word], said)
 
 
 def _address(process: subprocess.Popen[bytes], said: Path) -> str:

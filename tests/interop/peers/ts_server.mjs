@@ -120,7 +120,10 @@ async function progress(request, done, total, message) {
 }
 
 async function steps({ count }, request) {
-  for (let number = 1; number <= count; number += 1) await progress(request, number, count, `step ${number}`);
+  for (let number = 1; number <= count; number += 1) {
+    await progress(request, number, count, `step ${number}`);
+    await pause(30); // what breaks after one of them breaks before the next
+  }
   return text("done");
 }
 
@@ -146,7 +149,6 @@ async function wasStopped({ name }) {
 
 async function letGo(_, request) {
   request.letGo();
-  await pause(100);
   await request.notify({ method: "notifications/message", params: { level: "info", data: "meanwhile" } });
   return text("after all");
 }
@@ -260,7 +262,7 @@ function options(opened) {
     onsessioninitialized: opened,
     onsessionclosed: (id) => sessions.delete(id),
     enableJsonResponse: form === "json",
-    ...(form === "streamable" ? { eventStore: new Kept(), retryInterval: 50 } : {}),
+    ...(form === "streamable" ? { eventStore: new Kept(), retryInterval: 200 } : {}),
   };
 }
 
