@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from interop.environments import PEERS
 from interop.spoken import SPOKEN
-from interop.told import breaking, our_server, served, story
+from interop.told import ToldOnce, breaking, our_server, served, story
 from support.examples import EXAMPLES
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
@@ -46,7 +46,6 @@ stateless = pytest.mark.parametrize(
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the client of a peer saw in a mode, and the revision that it spoke."""
 
-    @cache
     def visit(peer: str, mode: str) -> dict[str, Any]:
         *form, revision = mode.split()
         client = visitor(request, peer, revision, named=not form)
@@ -61,7 +60,8 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             saw = story([*client, where[form[0]]])
         return {**saw, "our log": (said / "by us").read_text(), "the wire": (said / "by the wire").read_text()}
 
-    return lambda peer, mode: (visit(peer, mode), mode.split()[-1])
+    told = ToldOnce(tmp_path_factory, "everything", {" ".join(way): partial(visit, *way) for way in WAYS})
+    return lambda peer, mode: (told(f"{peer} {mode}"), mode.split()[-1])
 
 
 def visitor(request: pytest.FixtureRequest, peer: str, revision: str, *, named: bool) -> list[str]:
