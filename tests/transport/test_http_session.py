@@ -420,6 +420,23 @@ async def test_initialize_is_never_cancelled():
 # --- the end of a session ---
 
 
+async def test_a_server_that_says_400_for_a_session_it_has_forgotten_is_understood():
+    """As servers do that were made after the examples of the TypeScript SDK, when they are restarted."""
+    calls = iter(range(1, 9))
+    refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}'
+
+    def call(request, stream):
+        return http(400, refusal) if next(calls) in (2, 4, 5) else ok(request, stream)
+
+    async with talking(handshake(tools_call=call)) as (client, peer):
+        for _ in range(2):
+            assert (await client.call_tool("t")).text == "ok"
+        assert len(of(peer, "initialize")) == 2
+        with pytest.raises(Refused, match="No valid session ID"):  # also in a session that has answered nothing yet
+            await client.call_tool("t")
+    assert len(of(peer, "initialize")) == 3
+
+
 async def test_a_server_that_forgets_every_session_is_not_asked_for_ever():
     async with talking(handshake(tools_call=lambda r, s: http(404))) as (client, peer):
         with pytest.raises(SessionGone):

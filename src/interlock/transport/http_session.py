@@ -41,6 +41,7 @@ class HttpSession(Posting):
     def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(endpoint, limits)
         self._session: str | None = None
+        self._proven = False  # the session has answered a request
         self._unanswered: dict[Id, asyncio.Task[None] | None] = {}  # requests of which nothing has come back
         self._turned_away: dict[Id, str] = {}  # by a server that has forgotten the session, and their methods
 
@@ -75,13 +76,15 @@ class HttpSession(Posting):
         self, id: Id, method: str, reply: Reply, response: aiohttp.ClientResponse, events: EventReader
     ) -> None:
         """The answer from the body; a stream ends without one only where it can be resumed."""
-        if reply.status == 404 and self._session is not None:
+        if reply.status in (400, 404) and self._session is not None:
             body = await self._outbound.whole(response, method)
-            if is_gone(reply, body, id, self._limits):
+            if is_gone(reply, body, id, self._limits, proven=self._proven):
                 await self._forgotten(id, method)
                 return
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
-        elif form_of(reply, method) == "json":
+            return
+        self._proven |= method != "initialize" and reply.status == 200
+        if form_of(reply, method) == "json":
             body = await self._outbound.whole(response, method)
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
         elif not await self._follow(id, response, events) and events.after is None:
