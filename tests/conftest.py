@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
-DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
+DEADLINE = 15.0  # seconds after which a test counts as hung; nothing is measured with it
 
 
 @pytest.hookimpl(tryfirst=True)

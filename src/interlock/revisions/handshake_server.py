@@ -41,6 +41,7 @@ from .answering import answer, direct, refuse
 from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
+from .session_record import SessionRecord
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
 
@@ -210,7 +211,7 @@ class HandshakeServer:
         self._ready.set()
         if self._on_ready is not None:
             self._on_ready()
-        return self._listen()
+        return self.listen()
 
     async def _when_ready(self) -> None:
         if self._ready.is_set():
@@ -221,7 +222,7 @@ class HandshakeServer:
         except TimeoutError:
             raise LocalError(f"the client sent no initialized within {_READY_WITHIN:g} s") from None
 
-    async def _listen(self) -> None:
+    async def listen(self) -> None:
         """One internal listen exchange: change notices of the newest revision, said as the old ones."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
@@ -248,6 +249,41 @@ class HandshakeServer:
             pass  # a handler without change notices
         except Exception:
             log.exception("! the stream of change notices ended")
+
+    # --- the same session in another process ------------------------------------------------------
+
+    def record(self, speaker: int = 0) -> SessionRecord | None:
+        """What there is to know about it; None before `initialize` was answered."""
+        if self._revision is None:
+            return None
+        return SessionRecord(
+            revision=self._revision.name,
+            client=self._peer.info,
+            capabilities=self._peer.capabilities,
+            offered=self._capabilities,
+            log_level=self._peer.log_level,
+            watched=frozenset(self._watched.resource_subscriptions),
+            ready=self._ready.is_set(),
+            speaker=speaker,
+        )
+
+    def recall(self, record: SessionRecord) -> bool:
+        """Be the session of this record, from now on or again. False: its revision is not spoken here."""
+        if self._revision is None:
+            revision = self._rows.get(record.revision)
+            if revision is None:
+                return False
+            self._peer = Peer(record.client, record.capabilities, principal=self._principal)
+            self._revision, self._capabilities = revision, record.offered
+        self._peer.log_level = record.log_level
+        watched = self._watched.resource_subscriptions  # the same set: who listens looks at it
+        watched.intersection_update(record.watched)
+        watched.update(record.watched)
+        if record.ready and not self._ready.is_set():
+            self._ready.set()
+            if self._on_ready is not None:
+                self._on_ready()
+        return True
 
     # --- the old verbs ----------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from .about import About
 from .answers import Answers
 from .bounds import Concurrency
 from .calling import ThreadPolicy
+from .changes import Relay
 from .guards import GuardOptions, Guards
 from .home import Home
 from .icons import checked_icons
@@ -379,6 +380,11 @@ class Server:
         self._offers.changes.close()
         self.asker.parking.close()
 
+    def relay_changes(self, relay: Relay) -> Relay:
+        """Tell `relay` of every change from now on; returns who is to be told of those of other processes."""
+        self._offers.changes.relay = relay
+        return self._offers.changed_elsewhere
+
     def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
         found = self._offers.tools.get(tool)
@@ -387,9 +393,14 @@ class Server:
         return found.param_headers
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
-        """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
+        """An ASGI application that serves this server over HTTP, alone or mounted in another one.
+
+        With `state`, or a shared `store` of this server, it is one of several that serve the same sessions.
+        """
         from ..transport.http_server import HttpApp  # a server over stdio starts without it
 
+        if self.store is not None and self.store.shared:
+            options.setdefault("state", self.store)
         return HttpApp(self, limits=limits, **options)
 
     def run(

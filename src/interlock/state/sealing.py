@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import math
 import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from ..wire.errors import LocalError, StoreFull
+from ..wire.errors import LocalError, StoreError, StoreFull
 from .memory_store import MemoryStore
 from .store import Store
 
@@ -37,9 +38,24 @@ class Seal:
         for key in keys:
             if len(key) != 32:
                 raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
+        self._own = not keys
         self._keys = {_id_of(key): key for key in keys or [new_key()]}
         self._ciphers: dict[str, Any] = {}
         self._store = store or MemoryStore()
+
+    async def share(self, store: Store, place: str) -> None:
+        """Remember uses in this store, and seal with its key where none was configured: whoever comes first makes it,
+        and it stays. What was sealed before can still be opened here."""
+        self._store = store
+        if not self._own:
+            return
+        key = new_key()
+        if not await store.put(f"{place}/seal", key, until=math.inf, expect=0):
+            entry = await store.get(f"{place}/seal")
+            if entry is None or len(entry.value) != 32:
+                raise StoreError("the sealing key of the store cannot be read: give keys (state_keys=[...])")
+            key = entry.value
+        self._keys = {_id_of(key): key, **self._keys}
 
     def seal(self, payload: bytes) -> str:
         id = next(iter(self._keys))

@@ -21,7 +21,7 @@ from ..revisions.http_session_rules import SESSION, is_outside
 from ..revisions.http_side import HttpSide, OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
-from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
+from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused, StoreError
 from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
@@ -29,6 +29,7 @@ from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import MESSAGES, SSE, OldConnections
 from .http_sessions import SessionBounds, Sessions
+from .joining import Shared, Sharing, sessions_of, share
 from .living import lives_of
 from .main_loop import Watcher
 
@@ -40,6 +41,7 @@ DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
+_NO_STATE = HttpRefusal.saying(503, InternalError("The state of this server cannot be used"), ("retry-after", "5"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
 _OLD = {SSE: "GET", MESSAGES: "POST"}
@@ -59,6 +61,7 @@ class HttpOptions(TypedDict, total=False):
     body_bytes: int
     timing: Timing
     sessions: SessionBounds | None
+    state: Shared | None
 
 
 class HttpApp:
@@ -68,6 +71,9 @@ class HttpApp:
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
     change notices, are served at once, further ones are refused with 503. Clients of the handshake revisions have
     sessions within the bounds of `sessions`; None serves the stateless revision alone.
+
+    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
+    any of them serves any request of any session.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class HttpApp:
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
+        state: Shared | None = None,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -98,16 +105,18 @@ class HttpApp:
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
+        asker = asker_of(handler)
+        self._sharing = None
+        if state is not None:
+            self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
-            self._sessions = Sessions(outer, spoken, bounds=sessions, **common)
+            self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
             self._old = OldConnections(outer, spoken, most=sessions.most, **common)
-        self._side = HttpSide(
-            handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
-        )
+        self._side = HttpSide(handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None)
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False
@@ -173,6 +182,8 @@ class HttpApp:
     async def _start(self, send: Send) -> bool:
         self._hold()
         try:
+            if self._sharing is not None:
+                await self._sharing.ready()
             await self._lives.start()
         except LocalError as error:
             self.failure = error
@@ -186,6 +197,8 @@ class HttpApp:
         self._held = False
         if self._sessions is not None:
             await self._sessions.close()
+        if self._sharing is not None:
+            await self._sharing.leave()
         self._lives.leave(self)
         await self._lives.settle()
 
@@ -301,6 +314,8 @@ class HttpApp:
         return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
 
     async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
+        if self._sharing is not None and not await self._share(call, self._sharing):
+            return
         principal = ANONYMOUS
         if self._authenticate is not None:
             found = await self._ask_who(call, headers)
@@ -323,6 +338,15 @@ class HttpApp:
                 await self._serve_one(call, body, headers, principal)
             except OfSession:
                 await sessions.post(call, body, headers, principal)
+
+    async def _share(self, call: HttpCall, sharing: Sharing) -> bool:
+        try:
+            await sharing.ready()
+        except StoreError as error:
+            log.error("! the shared state cannot be used: %s", error)
+            await call.refuse(_NO_STATE)
+            return False
+        return True
 
     async def _serve_old(
         self, call: HttpCall, body: bytes, headers: Headers, principal: Principal, scope: Message
