@@ -78,6 +78,8 @@ class Office:
         self.workers = [Worker(folder / "state.db", **options) for _ in range(count)]
 
     async def __aenter__(self):
+        for worker in self.workers:
+            await worker.app._sharing.ready()
         return self
 
     async def __aexit__(self, *error):
@@ -139,18 +141,17 @@ async def test_any_worker_serves_any_request_of_a_session(tmp_path, revision):
 
 
 async def test_what_ended_at_one_is_unknown_to_all(tmp_path):
-    async with Office(tmp_path) as office:
-        async with office.open() as peer:
-            running = peer.tool("wait", steps=1)
-            await running.heard(2)
-            assert (await at(peer, office[1]).send("DELETE").answer()).status == 204
-            await running.answer()  # its stream ends
-            assert office[0].cancelled == ["wait"]
-            for worker in office.workers:
-                at(peer, worker)
-                assert [(await peer.send(verb).answer()).status for verb in ("GET", "DELETE")] == [404, 404]
-                assert (await peer.call("ping").answer()).status == 404
-                assert len(worker.app._sessions) == 0
+    async with Office(tmp_path) as office, office.open() as peer:
+        running = peer.tool("wait", steps=1)
+        await running.heard(2)
+        assert (await at(peer, office[1]).send("DELETE").answer()).status == 204
+        await running.answer()  # its stream ends
+        assert office[0].cancelled == ["wait"]
+        for worker in office.workers:
+            at(peer, worker)
+            assert [(await peer.send(verb).answer()).status for verb in ("GET", "DELETE")] == [404, 404]
+            assert (await peer.call("ping").answer()).status == 404
+            assert len(worker.app._sessions) == 0
 
 
 async def test_a_session_belongs_to_who_began_it_at_every_worker(tmp_path):
@@ -348,7 +349,7 @@ async def test_the_standing_stream_moves_without_a_gap(tmp_path):
             office[0].server.remove_tool(["wait", "poll", "where"][number])  # while nobody reads
             stream = at(peer, office[number]).get(last_id(stream))
             await until(lambda stream=stream: stream.sent and said(stream))
-            assert texts(stream) == ["tools/list_changed"], number
+            assert texts(stream) == ["tools/list_changed"]
             stream.sent[1:] = [{"body": f"id: {last_id(stream)}\n\n".encode(), "more_body": True}]
         assert heard == [["resources/updated"]] * 3
         await leave(stream)
@@ -441,7 +442,8 @@ async def test_a_store_that_does_not_answer_is_503(tmp_path):
     for verb in ("GET", "DELETE"):
         assert (await peer.send(verb).answer()).status == 503
     assert (await peer.call("ping").answer()).status == 503
-    app._sessions._upkeep.cancel()
+    app.stop()
+    await app.settle(0)
 
 
 async def test_what_a_client_says_of_itself_must_fit_into_the_store(tmp_path):

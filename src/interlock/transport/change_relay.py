@@ -39,6 +39,7 @@ class ChangeRelay:
 
     async def _begin(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._pass_on()  # what changed before
 
     def tell(self, what: str, uri: str) -> None:
         with self._lock:
@@ -54,7 +55,8 @@ class ChangeRelay:
     def _pass_on(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, {}
-        self._sharing.spawn(self._send(list(waiting)))
+        if waiting:
+            self._sharing.spawn(self._send(list(waiting)))
 
     async def _send(self, changes: list[tuple[str, str]]) -> None:
         for what, uri in changes:

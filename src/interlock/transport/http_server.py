@@ -195,10 +195,7 @@ class HttpApp:
 
     async def _let_go(self) -> None:
         self._held = False
-        if self._sessions is not None:
-            await self._sessions.close()
-        if self._sharing is not None:
-            await self._sharing.leave()
+        await self._end_sessions()
         self._lives.leave(self)
         await self._lives.settle()
 
@@ -247,8 +244,13 @@ class HttpApp:
                 pass
         for call in list(self._calls):
             call.stop(End.STOPPING)
+        await self._end_sessions()
+
+    async def _end_sessions(self) -> None:
         if self._sessions is not None:
             await self._sessions.close()
+        if self._sharing is not None:
+            await self._sharing.leave()
 
     # --- one request ------------------------------------------------------------------------------
 

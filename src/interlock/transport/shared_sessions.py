@@ -352,7 +352,6 @@ class SharedSessions(Sessions):
             self._upkeep.cancel()
             self._upkeep = None
         await super().close()
-        await self._sharing.leave()
 
 
 async def _attend(session: SharedSession) -> None:

@@ -42,6 +42,7 @@ class Sharing:
         self._given = state
         self.space = hashlib.sha256(name.encode()).hexdigest()[:16]
         self._lease = lease
+        self._opened: State | None = None
         self.state: State
         """From `ready` on."""
         self.colleagues: Colleagues
@@ -69,12 +70,23 @@ class Sharing:
             raise error
 
     async def _join(self) -> None:
-        given = self._given
-        self.state = SQLiteStore(given) if isinstance(given, str | os.PathLike) else given
-        self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver)
-        await self.colleagues.join()
-        for each in self.on_ready:
-            await each()
+        try:
+            self.state = self._opened = self._opened or self._open()
+            self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver)
+            await self.colleagues.join()
+            for each in self.on_ready:
+                await each()
+        except Exception:
+            await self._let_go()
+            raise
+
+    def _open(self) -> State:
+        return SQLiteStore(self._given) if isinstance(self._given, str | os.PathLike) else self._given
+
+    async def _let_go(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None and opened is not self._given:
+            await opened.close()
 
     async def _deliver(self, mail: Mail) -> None:
         heard = self._heard.get(mail.kind)
@@ -98,8 +110,7 @@ class Sharing:
             await asyncio.wait(list(self._errands), timeout=_LAST_SECONDS)
         if joining.exception() is None:
             await _guarded(self.colleagues.leave())
-        if self.state is not self._given:
-            await self.state.close()
+            await self._let_go()
 
 
 async def _guarded(errand: Coroutine[Any, Any, None]) -> None:
