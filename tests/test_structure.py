@@ -148,12 +148,17 @@ def test_imports_are_late_only_where_it_pays():
         ("client/targets.py", "interlock.client.http_target"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
+        ("cli/run.py", "interlock.transport.runner"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.server.json_schema"),
         ("server/resource_set.py", "interlock.server.templates"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
         ("server/tools.py", "interlock.server.given_schema"),
+        ("transport/joining.py", "interlock.transport.change_relay"),
+        ("transport/joining.py", "interlock.transport.shared_old_sse"),
+        ("transport/joining.py", "interlock.transport.shared_sessions"),
+        ("transport/joining.py", "interlock.transport.sharing"),
         ("transport/runner.py", "interlock.transport.http_protocol"),
     }
 

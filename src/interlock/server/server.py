@@ -385,6 +385,11 @@ class Server:
         self._offers.changes.relay = relay
         return self._offers.changed_elsewhere
 
+    @property
+    def parked_tools(self) -> list[str]:
+        """Those whose runs wait for answers in the memory of this process."""
+        return [tool.name for tool in self._offers.tools.items() if tool.park]
+
     def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
         found = self._offers.tools.get(tool)
@@ -411,11 +416,13 @@ class Server:
         keepalive: Keepalive | None = None,
         host: str | None = None,
         port: int | None = None,
+        workers: int | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
-        otherwise), until the process is told to stop."""
-        where: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+        otherwise), until the process is told to stop. Several `workers` are processes that share `state`."""
+        given = {"host": host, "port": port, "workers": workers}
+        where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
             from ..transport.runner import run_http
 

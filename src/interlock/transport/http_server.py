@@ -29,7 +29,7 @@ from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import MESSAGES, SSE, OldConnections
 from .http_sessions import SessionBounds, Sessions
-from .joining import Shared, Sharing, sessions_of, share
+from .joining import Shared, Sharing, old_of, sessions_of, share
 from .living import lives_of
 from .main_loop import Watcher
 
@@ -94,7 +94,7 @@ class HttpApp:
         if not path.startswith("/"):
             raise LocalError(f"the path {path!r} must begin with a slash")
         self.path = path
-        self._handler = handler
+        self.handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
         self.body_bytes = body_bytes
@@ -106,16 +106,15 @@ class HttpApp:
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
         asker = asker_of(handler)
-        self._sharing = None
-        if state is not None:
-            self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
+        self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
+        self.shared = self._sharing is not None
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
             self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
-            self._old = OldConnections(outer, spoken, most=sessions.most, **common)
+            self._old = old_of(self._sharing, outer, spoken, most=sessions.most, **common)
         self._side = HttpSide(handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None)
         self._calls: set[HttpCall] = set()
         self._listening = 0
@@ -216,7 +215,7 @@ class HttpApp:
     @property
     def watcher(self) -> Watcher | None:
         """Who looks after the loop it is served on, if its handler brings somebody."""
-        return getattr(self._handler, "stalls", None)
+        return getattr(self.handler, "stalls", None)
 
     @property
     def in_flight(self) -> int:
@@ -226,7 +225,7 @@ class HttpApp:
     def stop(self) -> None:
         """Refuse new requests and end the streams of change notices with their results."""
         self._stopping = True
-        stop_listening = getattr(self._handler, "stop_listening", None)
+        stop_listening = getattr(self.handler, "stop_listening", None)
         if stop_listening is not None:
             stop_listening()
         if self._sessions is not None and self._old is not None:

@@ -104,6 +104,11 @@ class Session:
     def in_flight(self) -> int:
         return len(self._runs.by_id)
 
+    @property
+    def idle(self) -> bool:
+        """Does nothing run in it, and is nobody served?"""
+        return self._runs.idle and not self.busy
+
     # --- what comes in ----------------------------------------------------------------------------
 
     def requests(self, asked: list[Asked], address: str, events: bool) -> tuple[Stream, Reader]:

@@ -9,6 +9,7 @@ from ..revisions.asker import Asker
 from ..state.sealing import Seal
 from ..state.store import State
 from ..wire.exchange import Handler
+from .http_old_sse import OldConnections
 from .http_sessions import Sessions
 
 if TYPE_CHECKING:
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
 else:
     Sharing = Any  # named in annotations only
 
-__all__ = ["Shared", "Sharing", "sessions_of", "share"]
+__all__ = ["Shared", "Sharing", "old_of", "sessions_of", "share"]
 
 Shared = State | str | os.PathLike[str]
 """A store that other processes see too, or the path of one in a file."""
 
 
-def share(state: Shared, handler: Handler, path: str, asker: Asker, *, lease: float) -> Sharing:
+def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, lease: float) -> Sharing | None:
     """The part of `handler` at `path` in what all who serve it share: sealing keys, used states, changes, sessions."""
+    if state is None:
+        return None
     from .change_relay import ChangeRelay
     from .sharing import Sharing
 
@@ -42,3 +45,11 @@ def sessions_of(sharing: Sharing | None, *arguments: Any, **facts: Any) -> Sessi
     from .shared_sessions import SharedSessions
 
     return SharedSessions(sharing, *arguments, **facts)
+
+
+def old_of(sharing: Sharing | None, *arguments: Any, **facts: Any) -> OldConnections:
+    if sharing is None:
+        return OldConnections(*arguments, **facts)
+    from .shared_old_sse import SharedOldConnections
+
+    return SharedOldConnections(sharing, *arguments, **facts)

@@ -17,8 +17,9 @@ from typing import Any
 from ..wire.errors import LocalError
 from .http_server import HttpApp
 from .main_loop import run_main
+from .workers import Lifeline, check_can_fork, supervise
 
-__all__ = ["run_http", "serve_http", "bind", "check_binding"]
+__all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
 
 _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
 _AFTER_DRAIN = 1  # and the connections, once no request is left
@@ -28,16 +29,56 @@ _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # no name that anybody calls a server by
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
 
-def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: float = _DRAIN) -> None:
+def run_http(
+    app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: float = _DRAIN, workers: int = 1
+) -> None:
     """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
-    check_binding(host, app.allowed_hosts)
-    if host not in _EVERY_ADDRESS:
-        app.allow_host(host)
+    check_can_fork(workers)
+    _check(app, host, workers)
+    if workers > 1:
+        run_workers(lambda: app, workers, host=host, port=port, path=app.path, drain=drain)
+        return
     listener = bind(host, port)
     try:
         run_main(serve_http(app, listener, drain=drain), _loop_factory(), app.watcher)
     finally:
         listener.close()
+
+
+def run_workers(
+    make: Callable[[], HttpApp], count: int, *, host: str, port: int, path: str, drain: float = _DRAIN
+) -> None:
+    """Serve what `make` gives in each of `count` processes, all of them at one port, until told to stop."""
+    check_can_fork(count)
+    listener = bind(host, port)
+
+    def work(line: Lifeline) -> None:
+        app = make()
+        _check(app, host, count)
+        run_main(_serve_tied(app, listener, drain, line), _loop_factory(), app.watcher)
+
+    try:
+        supervise(work, count, patience=drain, on_started=lambda: _announce(path, listener, f" with {count} workers"))
+    finally:
+        listener.close()
+
+
+def _check(app: HttpApp, host: str, workers: int) -> None:
+    """Can it be served like this? From now on it goes by the address, too."""
+    check_binding(host, app.allowed_hosts)
+    if host not in _EVERY_ADDRESS:
+        app.allow_host(host)
+    if workers > 1 and not app.shared:
+        raise LocalError(
+            f"{workers} workers must share their sessions, keys and used states: say in which file of this machine "
+            "(state='state.db', or --state state.db), or run one worker"
+        )
+    parked: list[str] = getattr(app.handler, "parked_tools", [])
+    if workers > 1 and parked:
+        raise LocalError(
+            f"the tool {parked[0]!r} waits for answers in the memory of one process (asks='park'), and they may reach "
+            f"another of {workers} workers: let it ask with 'replay', or run one worker"
+        )
 
 
 def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:
@@ -73,15 +114,31 @@ async def serve_http(
     app: HttpApp, listener: socket.socket, *, drain: float = _DRAIN, stop: asyncio.Event | None = None
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
-    await _uvicorn(app, drain, stop).serve(sockets=[listener])
+    await _uvicorn(app, drain, stop, lambda: _announce(app.path, listener)).serve(sockets=[listener])
 
 
-def _address(app: HttpApp, listener: socket.socket) -> str:
+async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, line: Lifeline) -> None:
+    """The same as one of several workers: it stops when the process that started it is gone."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def gone() -> None:
+        loop.remove_reader(line.parent)
+        stop.set()
+
+    loop.add_reader(line.parent, gone)
+    try:
+        await _uvicorn(app, drain, stop, line.started).serve(sockets=[listener])
+    finally:
+        loop.remove_reader(line.parent)
+
+
+def _announce(path: str, listener: socket.socket, more: str = "") -> None:
     host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}{app.path}"
+    sys.stderr.write(f"interlock: serving at http://{f'[{host}]' if ':' in host else host}:{port}{path}{more}\n")
+    sys.stderr.flush()
 
 
-def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
+def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None, on_started: Callable[[], None]) -> Any:
     import uvicorn
 
     class Serving(uvicorn.Server):
@@ -97,9 +154,7 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
                 await super().startup(sockets)
             except SystemExit:  # what lives with the app could not begin
                 raise app.failure or LocalError("the application could not start") from None
-            for listener in sockets or ():
-                sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
-            sys.stderr.flush()
+            on_started()
 
     return Serving(
         uvicorn.Config(

@@ -144,6 +144,11 @@ class SharedSession(Session):
             self._give_up(other)
         return stream
 
+    async def come_to_rest(self) -> None:
+        """All that was said where nobody reads is written, and can be moved."""
+        while unsettled := [stream for stream in self._idle_standing() if not stream.settled]:
+            await unsettled[0].settle()
+
     def _idle_standing(self) -> list[LoggedStream]:
         """Those that nobody reads, here or elsewhere."""
         standing = [stream for stream in self._standing if isinstance(stream, LoggedStream)]
@@ -191,8 +196,8 @@ class SharedSession(Session):
                 stream.follow()
                 stream.close()
                 self.forget(stream)
+        await self.come_to_rest()
         for stream in self._idle_standing():
-            await stream.settle()
             mails.extend((to, Mail("say", self.id, message)) for message in stream.take_unread())
             self._give_up(stream)
         return mails

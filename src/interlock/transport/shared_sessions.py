@@ -233,6 +233,7 @@ class SharedSessions(Sessions):
         await _attend(session)
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
+        await session.come_to_rest()
         stream = session.standing()
         reader = stream.attach()
         assert isinstance(stream, LoggedStream)
@@ -344,7 +345,7 @@ class SharedSessions(Sessions):
 
     def _is_unused(self, session: SharedSession) -> bool:
         rested = asyncio.get_running_loop().time() - session.used >= self._bounds.unready
-        return rested and not session.in_flight and session.speaker != self._sharing.colleagues.number
+        return rested and session.idle and session.speaker != self._sharing.colleagues.number
 
     async def close(self) -> None:
         """End what is here. The sessions themselves go on at other workers, or when this one comes back."""

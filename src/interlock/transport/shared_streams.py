@@ -242,6 +242,10 @@ class LoggedStream(Stream):
         if self._logged:
             await self.log.lasts()
 
+    @property
+    def settled(self) -> bool:
+        return self._writer is None
+
     async def settle(self) -> None:
         """All that was said is in the log."""
         if self._writer is not None:
