@@ -429,8 +429,9 @@ MEMBERS = {
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
-    "instructions method mount notification param_headers prompt remove_prompt remove_resource remove_tool "
-    "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
+    "instructions method mount notification param_headers parked_tools prompt relay_changes remove_prompt "
+    "remove_resource remove_tool request_lifespan resource resource_changed run stop_listening tool use "
+    "visibility_changed visible",
 }
 PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "

@@ -77,9 +77,12 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
 def _make(target: str, options: HttpOptions) -> HttpApp:
     """In a worker: each imports the file itself, so that no thread or connection of it is shared by accident."""
     try:
-        return load_server(target).asgi(**options)
+        server = load_server(target)
     except _CannotRun as error:
         raise LocalError(str(error)) from error
+    if server.store is not None:
+        options.setdefault("state", server.store)
+    return server.asgi(**options)
 
 
 def read_options(words: Sequence[str]) -> Endpoint | None:

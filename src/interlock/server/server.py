@@ -400,12 +400,10 @@ class Server:
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one.
 
-        With `state`, or a shared `store` of this server, it is one of several that serve the same sessions.
+        With `state` it is one of several that serve the same sessions.
         """
         from ..transport.http_server import HttpApp  # a server over stdio starts without it
 
-        if self.store is not None and self.store.shared:
-            options.setdefault("state", self.store)
         return HttpApp(self, limits=limits, **options)
 
     def run(
@@ -420,7 +418,7 @@ class Server:
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
-        otherwise), until the process is told to stop. Several `workers` are processes that share `state`."""
+        otherwise), until the process is told to stop. Several `workers` are processes, which share `state` or `store`."""
         given = {"host": host, "port": port, "workers": workers}
         where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
@@ -431,6 +429,8 @@ class Server:
                     "keepalive: over HTTP no connection is pinged, leave it out; timing=Timing(quiet=...) says how "
                     "often a quiet stream gives a sign of life"
                 )
+            if workers is not None and workers > 1 and self.store is not None:
+                options.setdefault("state", self.store)
             run_http(self.asgi(limits=limits, **options), **where)
         elif carrier == "stdio" and not where and not options:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)

@@ -100,7 +100,9 @@ class Colleagues:
             await asyncio.sleep(self._lease / _SIGNS)
             try:
                 await self._sign()
-            except UNUSABLE as error:
+            except NotOpen:
+                return  # the store was closed under it
+            except StoreError as error:
                 log.warning("! worker %d could not say that it lives: %s", self.number, error)
 
     async def _sign(self) -> None:
@@ -157,7 +159,9 @@ class Colleagues:
             except EventsGone:  # it stood still for longer than messages are kept: others took it for dead
                 log.warning("! worker %d has missed messages of others", self.number)
                 position = await self._state.last(stream)
-            except UNUSABLE as error:
+            except NotOpen:
+                return
+            except StoreError as error:
                 log.warning("! worker %d could not read its messages: %s", self.number, error)
                 await asyncio.sleep(_AGAIN)
 

@@ -34,7 +34,7 @@ class SharedOldConnections(OldConnections):
 
     async def _opened(self, id: str, principal: Principal) -> None:
         await self._sign(id, principal)
-        self._signing[id] = self._sharing.spawn(self._go_on_signing(id, principal))
+        self._signing[id] = asyncio.get_running_loop().create_task(self._go_on_signing(id, principal))
 
     async def _go_on_signing(self, id: str, principal: Principal) -> None:
         while True:
