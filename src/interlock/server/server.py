@@ -418,7 +418,7 @@ class Server:
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
-        otherwise), until the process is told to stop. Several `workers` are processes, which share `state` or `store`."""
+        otherwise), until the process is told to stop. `workers` are processes that share `state` or `store`."""
         given = {"host": host, "port": port, "workers": workers}
         where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
