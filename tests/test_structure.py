@@ -156,6 +156,7 @@ def test_imports_are_late_only_where_it_pays():
         ("server/server.py", "interlock.transport.runner"),
         ("server/tools.py", "interlock.server.given_schema"),
         ("transport/joining.py", "interlock.transport.change_relay"),
+        ("transport/joining.py", "interlock.transport.parked_side"),
         ("transport/joining.py", "interlock.transport.shared_old_sse"),
         ("transport/joining.py", "interlock.transport.shared_sessions"),
         ("transport/joining.py", "interlock.transport.sharing"),
@@ -429,7 +430,7 @@ MEMBERS = {
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
-    "instructions method mount notification param_headers parked_tools prompt relay_changes remove_prompt "
+    "instructions method mount notification param_headers prompt relay_changes remove_prompt "
     "remove_resource remove_tool request_lifespan resource resource_changed run stop_listening tool use "
     "visibility_changed visible",
 }

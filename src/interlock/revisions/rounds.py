@@ -22,7 +22,7 @@ from .forms import check_content
 from .questions import check_answer
 from .served import Served
 
-__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED"]
+__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED", "read_state"]
 
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
@@ -133,7 +133,7 @@ class Round:
 
     async def state(self, sealed: str) -> State:
         """The state that came, everything about it verified; every failure is told in the same words."""
-        state = self._read(sealed)
+        state = read_state(self.rules, sealed)
         if state is None or not self._fits(state):
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
@@ -148,13 +148,6 @@ class Round:
                 question.check(self.given[key])
         if not await self.rules.sealer.consume(state.nonce, state.until):
             raise InvalidParams(STATE_REFUSED)
-
-    def _read(self, sealed: str) -> State | None:
-        payload = self.rules.sealer.open(sealed) if len(sealed) <= self.rules.state_bytes else None
-        try:
-            return None if payload is None else _states.decode(payload)
-        except msgspec.DecodeError:
-            return None  # of an older version of ours
 
     def _fits(self, state: State) -> bool:
         mine = state.principal == self._principal and state.request == self.request
@@ -181,6 +174,15 @@ class Round:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
         return sealed
+
+
+def read_state(rules: AskingRules, sealed: str) -> State | None:
+    """What we sealed, whoever shows it; None for anything else."""
+    payload = rules.sealer.open(sealed) if len(sealed) <= rules.state_bytes else None
+    try:
+        return None if payload is None else _states.decode(payload)
+    except msgspec.DecodeError:
+        return None  # of an older version of ours
 
 
 class Questions:

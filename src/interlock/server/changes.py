@@ -19,8 +19,9 @@ __all__ = ["Admits", "Changes", "Relay", "check_watched"]
 
 Admits = Callable[[Principal], bool] | None
 """Who may hear of a change: None for everybody."""
-Relay = Callable[[str, str], None]
-"""Takes the kind of a list that has changed, or `resource` and its URI."""
+Relay = Callable[[str, str, Admits], bool]
+"""Takes the kind of a list that has changed, or `resource` and its URI, and who may hear of it here. True: it tells all
+processes, this one included."""
 
 _LIST_NOTICES = {
     "tools": ("tools_list_changed", "toolsListChanged", "notifications/tools/list_changed"),
@@ -71,9 +72,8 @@ class Changes:
 
     def list_changed(self, kind: str, admits: Admits = None) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
-        if self.relay is not None:
-            self.relay(kind, "")
-        self.tell_list(kind, admits)
+        if self.relay is None or not self.relay(kind, "", admits):
+            self.tell_list(kind, admits)
 
     def tell_list(self, kind: str, admits: Admits = None) -> None:
         """The same for those who listen in this process."""
@@ -83,9 +83,8 @@ class Changes:
                 listener.tell(method, {})
 
     def resource_updated(self, uri: str, admits: Admits = None) -> None:
-        if self.relay is not None:
-            self.relay("resource", uri)
-        self.tell_resource(uri, admits)
+        if self.relay is None or not self.relay("resource", uri, admits):
+            self.tell_resource(uri, admits)
 
     def tell_resource(self, uri: str, admits: Admits = None) -> None:
         for listener in list(self._listeners):

@@ -217,12 +217,12 @@ class Offers:
         for place in list(self.above):
             place.outer.resource_changed(uri)
 
-    def changed_elsewhere(self, what: str, uri: str) -> None:
-        """Another process that serves the same has changed: a list of this kind, or a `resource`."""
+    def changed_somewhere(self, what: str, uri: str, admits: Admits) -> None:
+        """In one of the processes that serve the same has changed: a list of this kind, or a `resource`."""
         if what == "resource":
             self.changes.tell_resource(uri, self._admits_to(uri))
         elif what in _LISTED:
-            self.changes.tell_list(what)
+            self.changes.tell_list(what, admits)
 
     def _admits_to(self, uri: str) -> Admits:
         return (lambda who: self._covers(uri, who)) if self.limited else None

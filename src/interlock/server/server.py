@@ -32,7 +32,7 @@ from .about import About
 from .answers import Answers
 from .bounds import Concurrency
 from .calling import ThreadPolicy
-from .changes import Relay
+from .changes import Admits, Relay
 from .guards import GuardOptions, Guards
 from .home import Home
 from .icons import checked_icons
@@ -380,15 +380,10 @@ class Server:
         self._offers.changes.close()
         self.asker.parking.close()
 
-    def relay_changes(self, relay: Relay) -> Relay:
-        """Tell `relay` of every change from now on; returns who is to be told of those of other processes."""
+    def relay_changes(self, relay: Relay) -> Callable[[str, str, Admits], None]:
+        """Tell `relay` of every change from now on; returns who is to be told of those of all processes."""
         self._offers.changes.relay = relay
-        return self._offers.changed_elsewhere
-
-    @property
-    def parked_tools(self) -> list[str]:
-        """Those whose runs wait for answers in the memory of this process."""
-        return [tool.name for tool in self._offers.tools.items() if tool.park]
+        return self._offers.changed_somewhere
 
     def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""

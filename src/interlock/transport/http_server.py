@@ -18,10 +18,10 @@ from msgspec import UNSET
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
 from ..revisions.http_session_rules import SESSION, is_outside
-from ..revisions.http_side import HttpSide, OfSession
+from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
-from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused, StoreError
+from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
 from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
@@ -29,7 +29,7 @@ from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import MESSAGES, SSE, OldConnections
 from .http_sessions import SessionBounds, Sessions
-from .joining import Shared, Sharing, old_of, sessions_of, share
+from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 
@@ -41,7 +41,6 @@ DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
-_NO_STATE = HttpRefusal.saying(503, InternalError("The state of this server cannot be used"), ("retry-after", "5"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
 _OLD = {SSE: "GET", MESSAGES: "POST"}
@@ -115,7 +114,9 @@ class HttpApp:
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
             self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
             self._old = old_of(self._sharing, outer, spoken, most=sessions.most, **common)
-        self._side = HttpSide(handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None)
+        self._side = side_of(
+            self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
+        )
         self._calls: set[HttpCall] = set()
         self._listening = 0
         self._stopping = False
@@ -315,7 +316,7 @@ class HttpApp:
         return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
 
     async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
-        if self._sharing is not None and not await self._share(call, self._sharing):
+        if self._sharing is not None and not await joined(self._sharing, call):
             return
         principal = ANONYMOUS
         if self._authenticate is not None:
@@ -339,15 +340,6 @@ class HttpApp:
                 await self._serve_one(call, body, headers, principal)
             except OfSession:
                 await sessions.post(call, body, headers, principal)
-
-    async def _share(self, call: HttpCall, sharing: Sharing) -> bool:
-        try:
-            await sharing.ready()
-        except StoreError as error:
-            log.error("! the shared state cannot be used: %s", error)
-            await call.refuse(_NO_STATE)
-            return False
-        return True
 
     async def _serve_old(
         self, call: HttpCall, body: bytes, headers: Headers, principal: Principal, scope: Message

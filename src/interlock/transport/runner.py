@@ -73,12 +73,6 @@ def _check(app: HttpApp, host: str, workers: int) -> None:
             f"{workers} workers must share their sessions, keys and used states: say in which file of this machine "
             "(state='state.db', or --state state.db), or run one worker"
         )
-    parked: list[str] = getattr(app.handler, "parked_tools", [])
-    if workers > 1 and parked:
-        raise LocalError(
-            f"the tool {parked[0]!r} waits for answers in the memory of one process (asks='park'), and they may reach "
-            f"another of {workers} workers: let it ask with 'replay', or run one worker"
-        )
 
 
 def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:

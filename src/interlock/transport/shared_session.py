@@ -42,6 +42,9 @@ class SharedSession(Session):
         self.saved: SessionRecord | None = None
         """The record as it was last read or written, in that version."""
         self.speaker = 0
+        self.may_listen = False
+        """Has this worker, as speaker, been told of in the stream by which changes come? From there on it tells of
+        them, and whoever spoke before does not."""
         self.outgoing: list[tuple[int, Mail]] = []
         self._listening: asyncio.Task[None] | None = None
         super().__init__(id, principal, around, address)
@@ -77,7 +80,8 @@ class SharedSession(Session):
         work = self._side.notification(frame)
         if work is not None:
             work.close()  # whoever speaks listens, and that may be another one
-            self.speaker = self.speaker or self._me
+            if not self.speaker:
+                self.speaker, self.may_listen = self._me, True  # nobody spoke before
 
     def answered(self, frame: Frame) -> None:
         if self._is_elsewhere(frame.id):
@@ -177,7 +181,8 @@ class SharedSession(Session):
     def attend(self) -> bool:
         """Listen for changes where this worker is the one who tells of them, and only there. True: it begins to, with
         the next turn of the loop."""
-        mine = self.ready and self.speaker == self._me and self._end is None
+        self.may_listen = self.may_listen and self.speaker == self._me and self._end is None
+        mine = self.ready and self.may_listen
         if mine and self._listening is None:
             self._listening = self._runs.loop.create_task(self._side.handshake.listen())
             return True

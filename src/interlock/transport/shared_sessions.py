@@ -230,7 +230,6 @@ class SharedSessions(Sessions):
             session.speaker = me
             await self._keep(session)
             await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed))
-        await _attend(session)
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
         await session.come_to_rest()
@@ -305,7 +304,11 @@ class SharedSessions(Sessions):
 
     async def _speaks(self, mail: Mail) -> None:
         session = self._here(mail)
-        if session is None or mail.sender == self._sharing.colleagues.number:
+        if session is None:
+            return
+        if mail.sender == self._sharing.colleagues.number:
+            session.may_listen = True
+            await _attend(session)
             return
         await self._changed(mail)
         for letter in await session.hand_over(mail.sender, mail.number):

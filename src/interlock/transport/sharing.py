@@ -24,7 +24,7 @@ from .colleagues import UNUSABLE, Colleagues, Mail
 __all__ = ["UNUSABLE", "Sharing", "owner_of"]
 
 log = logging.getLogger("interlock.http")
-_LAST_SECONDS = 1.0  # for what is still to be written, when the server stops
+_LAST_SECONDS = 0.5  # for what is still to be written, when the server stops
 Heard = Callable[[Mail], Awaitable[None]]
 
 
@@ -56,6 +56,11 @@ class Sharing:
     def hear(self, **heard: Heard) -> None:
         """Who is told of which kind of mail."""
         self._heard.update(heard)
+
+    @property
+    def active(self) -> bool:
+        """Is this process one of those that share, or about to be?"""
+        return self._joining is not None
 
     async def ready(self) -> None:
         """Returns once this process is one of those that share; raises `StoreError` while it cannot be."""
@@ -107,7 +112,9 @@ class Sharing:
             return
         await asyncio.wait([joining])
         if self._errands:
-            await asyncio.wait(list(self._errands), timeout=_LAST_SECONDS)
+            _, late = await asyncio.wait(list(self._errands), timeout=_LAST_SECONDS)
+            for errand in late:
+                errand.cancel()
         if joining.exception() is None:
             await _guarded(self.colleagues.leave())
             await self._let_go()
