@@ -91,6 +91,8 @@ class HandshakeServer:
         self._ready = asyncio.Event()
         self._watched = ListenFilter()
         self._capabilities = ServerCapabilities()
+        self.edition = 0
+        """Counts what the client has said about the session: with it, `record` may be another one."""
         self._verbs: dict[str, Callable[[Any], Result]] = {
             "ping": self._ping,
             "logging/setLevel": self._set_level,
@@ -182,6 +184,7 @@ class HandshakeServer:
             if "logging" not in known:
                 peer.log_level = None  # what was not declared is not used, whatever is added later
             self._peer, self._revision = peer, revision
+            self.edition += 1
             result: Result = {
                 "protocolVersion": revision.name,
                 "capabilities": known,
@@ -209,6 +212,7 @@ class HandshakeServer:
         if (self._revision is None and self._opening is None) or self._ready.is_set():
             return None
         self._ready.set()
+        self.edition += 1
         if self._on_ready is not None:
             self._on_ready()
         return self.listen()
@@ -302,6 +306,7 @@ class HandshakeServer:
         if level not in LOG_LEVELS:
             raise InvalidParams(f"{level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
         self._peer.log_level = level
+        self.edition += 1
         return {}
 
     def _subscribe(self, params: ResourceParams) -> Result:
@@ -313,11 +318,13 @@ class HandshakeServer:
         if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
         self._watched.resource_subscriptions.add(params.uri)
+        self.edition += 1
         return {}
 
     def _unsubscribe(self, params: ResourceParams) -> Result:
         self._require("resources/unsubscribe")
         self._watched.resource_subscriptions.discard(params.uri)
+        self.edition += 1
         return {}
 
     def _require(self, method: str) -> None:

@@ -41,6 +41,8 @@ class SharedSession(Session):
         self.version = 0
         self.saved: SessionRecord | None = None
         """The record as it was last read or written, in that version."""
+        self.kept: tuple[int, int] | None = None
+        """The `edition` that is written in it."""
         self.speaker = 0
         self.may_listen = False
         """Has this worker, as speaker, been told of in the stream by which changes come? From there on it tells of
@@ -54,13 +56,20 @@ class SharedSession(Session):
     def record(self) -> SessionRecord | None:
         return self._side.handshake.record(self.speaker)
 
+    @property
+    def edition(self) -> tuple[int, int]:
+        """Another one whenever the record would be another one, without the price of making it."""
+        return self._side.handshake.edition, self.speaker
+
     def adopt(self, theirs: SessionRecord, version: int) -> bool:
         """Others have changed it; what was changed here and not yet written stays. False: it cannot be served here."""
-        mine = self.record()
+        mine, unchanged = self.record(), self.kept in (None, self.edition)
         now = theirs if mine is None or self.saved is None else merged(self.saved, mine, theirs)
         if not self._side.handshake.recall(now):
             return False
         self.saved, self.version, self.speaker = theirs, version, now.speaker
+        if unchanged:
+            self.kept = self.edition
         self.attend()
         return True
 

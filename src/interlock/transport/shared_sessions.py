@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 from ..revisions.http_rules import Headers, HttpRefusal
@@ -66,47 +67,37 @@ class SharedSessions(Sessions):
     # --- requests ---------------------------------------------------------------------------------
 
     async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
-        try:
-            await self._bring(headers, principal)
-            await super().post(call, body, headers, principal)
-        except TurnedAway as away:
-            await call.refuse(away.refusal)
-        except UNUSABLE:
-            await self._fail(call)
+        await _guarded(call, self._post(call, body, headers, principal))
 
     async def get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
-        try:
-            await self._bring(headers, principal)
-            session = _shared(self._named(headers, principal))
-            if not call.events:
-                raise TurnedAway(NO_EVENTS)
-            seen = seen_event(headers)
-            if seen is None:
-                await self._speak(session)
-                await self._listen(call, session)
-            else:
-                await self._resume(call, session, *seen)
-        except TurnedAway as away:
-            await call.refuse(away.refusal)
-        except UNUSABLE:
-            await self._fail(call)
+        await _guarded(call, self._get(call, headers, principal))
 
     async def delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
-        try:
-            await self._bring(headers, principal)
-            session = self._named(headers, principal)
-            await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
-            session.finish()
-            await self._sharing.colleagues.tell_all(Mail("ended", session.id))
-            await call.refuse(ENDED)
-        except TurnedAway as away:
-            await call.refuse(away.refusal)
-        except UNUSABLE:
-            await self._fail(call)
+        await _guarded(call, self._delete(call, headers, principal))
 
-    async def _fail(self, call: HttpCall) -> None:
-        """503, or the end of a stream that has begun."""
-        await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
+    async def _post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        await super().post(call, body, headers, principal)
+
+    async def _get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        session = _shared(self._named(headers, principal))
+        if not call.events:
+            raise TurnedAway(NO_EVENTS)
+        seen = seen_event(headers)
+        if seen is None:
+            await self._speak(session)
+            await self._listen(call, session)
+        else:
+            await self._resume(call, session, *seen)
+
+    async def _delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        session = self._named(headers, principal)
+        await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
+        session.finish()
+        await self._sharing.colleagues.tell_all(Mail("ended", session.id))
+        await call.refuse(ENDED)
 
     async def _accept(self, call: HttpCall, session: Session) -> None:
         await self._settle(_shared(session))
@@ -194,11 +185,12 @@ class SharedSessions(Sessions):
     async def _keep(self, session: SharedSession) -> None:
         """Write what has changed, on top of what others wrote meanwhile, and let them know."""
         key, owner = self._key(session.id), owner_of(session.principal)
-        while (mine := session.record()) is not None and mine != session.saved:
+        while session.edition != session.kept and (mine := session.record()) is not None:
             until, known = time.time() + self._patience(session) * _SLACK, session.version
+            edition = session.edition
             version = await self._put(session, key, encode_record(mine), until=until, owner=owner, expect=known)
             if version:
-                session.version, session.saved = version, mine
+                session.version, session.saved, session.kept = version, mine, edition
                 if known:
                     await self._sharing.colleagues.tell_all(Mail("changed", session.id))
                 continue
@@ -356,6 +348,16 @@ class SharedSessions(Sessions):
             self._upkeep.cancel()
             self._upkeep = None
         await super().close()
+
+
+async def _guarded(call: HttpCall, work: Awaitable[None]) -> None:
+    """What is turned away is told why; without its store an endpoint is 503, or ends the stream that has begun."""
+    try:
+        await work
+    except TurnedAway as away:
+        await call.refuse(away.refusal)
+    except UNUSABLE:
+        await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
 
 
 async def _attend(session: SharedSession) -> None:
