@@ -25,7 +25,8 @@ HEADERS = {"content-type": "application/json", "accept": "application/json, text
 
 @contextmanager
 def running(*words):
-    """A server in processes of its own; nothing of it is left at the end."""
+    """A server in processes of its own. At the end the first is killed without a word, and the workers that it still
+    has must notice that and end by themselves."""
     paths = [str(Path(interlock.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, env=environment)
@@ -258,33 +259,17 @@ def test_told_to_stop_they_finish_what_they_have(tmp_path):
         assert not any(map(lives, children))
 
 
-def test_workers_end_with_the_process_that_started_them(tmp_path):
-    with running(MANY, tmp_path / "state.db") as process:
-        port_of(process)
-        children = children_of(process.pid)
-        assert len(children) == 2
-        process.kill()
-        until(lambda: not any(map(lives, children)))
-
-
 # --- how they do not start ---
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("Server('s')", "2 workers must share their sessions, keys and used states"),
-        ("Server('s', store=SQLiteStore('/no/such/folder/x.db'))", "interlock: /no/such/folder/x.db: cannot be opened"),
-    ],
-)
-def test_what_cannot_start_is_said_once_and_ends_with_1(tmp_path, program, said):
+def test_what_cannot_start_is_said_once_and_ends_with_1(tmp_path):
     path = tmp_path / "server.py"
-    imports = "from interlock import Server\nfrom interlock.state.sqlite_store import SQLiteStore\n"
-    path.write_text(f"{imports}server = {program}\n")
+    path.write_text("from interlock import Server\nserver = Server('s')\n")
     with running("-m", "interlock", "run", path, "--http", "--port", "0", "--workers", "2") as process:
         told = process.stderr.read()
         assert process.wait(WAIT) == 1
-    assert told.count(said) == 1 and told.endswith("interlock run: the workers could not start\n")
+    assert told.count("2 workers must share their sessions, keys and used states") == 1
+    assert told.endswith("interlock run: the workers could not start\n")
 
 
 @pytest.mark.parametrize("count", [0, -1, 5000])

@@ -195,14 +195,12 @@ class Session:
     # --- its streams ------------------------------------------------------------------------------
 
     def _new(self, asked: Sequence[Asked] = (), events: bool = True) -> Stream:
+        self._names += 1
         revision = self.revision
-        stream = self._make(asked, events, revision is not None and revision.polling)
+        primed = revision is not None and revision.polling
+        stream = Stream(self._names, self._around.keeping, expected=len(asked), events=events, primed=primed)
         self._streams[stream.name] = stream
         return stream
-
-    def _make(self, asked: Sequence[Asked], events: bool, primed: bool) -> Stream:
-        self._names += 1
-        return Stream(self._names, self._around.keeping, expected=len(asked), events=events, primed=primed)
 
     def standing(self) -> Stream:
         """A new stream for what belongs to no request; it begins with what nobody has read of another one."""

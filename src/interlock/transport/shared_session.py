@@ -130,12 +130,13 @@ class SharedSession(Session):
 
     # --- its streams ------------------------------------------------------------------------------
 
-    def _make(self, asked: Sequence[Asked], events: bool, primed: bool) -> Stream:
+    def _new(self, asked: Sequence[Asked] = (), events: bool = True) -> Stream:
         ids = tuple(frame.id for frame in asked if isinstance(frame, Frame) and isinstance(frame.id, int | str))
+        facts = {"events": events, "primed": self.revision is not None and self.revision.polling}
         name = self._sharing.colleagues.next_name(odd=not asked)
-        return LoggedStream(
-            name, self._around.keeping, self.logs, ids, expected=len(asked), events=events, primed=primed
-        )
+        stream = LoggedStream(name, self.keeping, self.logs, ids, expected=len(asked), **facts)
+        self._streams[name] = stream
+        return stream
 
     def _stream_ended(self, stream: Stream) -> None:
         if stream.reader is None:
