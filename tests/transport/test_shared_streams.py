@@ -220,6 +220,37 @@ async def test_a_log_lasts_as_long_as_somebody_says_so():
     await store.close()
 
 
+async def test_a_log_is_kept_a_while_behind_its_end_and_not_for_longer(monkeypatch):
+    kept = []
+
+    class Noting(MemoryStore):
+        async def append(self, stream, events, *, until, fence=0):
+            kept.append((len(events), round(until)))
+            return await super().append(stream, events, until=until, fence=fence)
+
+    monkeypatch.setattr("interlock.transport.shared_streams.time.time", lambda: 0.0)
+    log = Log(Noting(), "x", 2000.0)
+    await log.append([b"h"])
+    await log.append([b"m", b"e"], last=True)
+    assert kept == [(1, 2000), (2, 120)]
+
+
+async def test_the_end_of_a_stream_is_the_last_of_its_log(monkeypatch):
+    async with made(1) as stream:
+        seen, append = [], stream.log.append
+
+        async def noting(events, *, last=False):
+            seen.append(last)
+            return await append(events, last=last)
+
+        monkeypatch.setattr(stream.log, "append", noting)
+        stream.put(b"{}")
+        await stream.settle()
+        stream.answer(b"{}")
+        await stream.settle()
+        assert seen == [False, True]
+
+
 @pytest.mark.parametrize("logged", [True, False])
 async def test_only_what_has_a_log_asks_for_it_to_last(logged):
     async with made(1) as stream:

@@ -27,6 +27,7 @@ from .http_streams import Keeping, Reader, Stream
 __all__ = ["Head", "Log", "LoggedStream", "Logs", "Mark", "unanswered"]
 
 log = logging.getLogger("interlock.http")
+_ENDED_SECONDS = 120.0  # that the log of a stream is kept behind its end
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 OnEnd = Callable[[Stream], None]
 
@@ -60,8 +61,10 @@ class Log:
     def __init__(self, state: State, name: str, seconds: float) -> None:
         self._state, self._name, self._seconds = state, name, seconds
 
-    async def append(self, events: Sequence[bytes]) -> int:
-        return await self._state.append(self._name, events, until=time.time() + self._seconds)
+    async def append(self, events: Sequence[bytes], *, last: bool = False) -> int:
+        """With `last` nothing comes behind them: it is kept a while for who lost the end, and not for longer."""
+        seconds = min(self._seconds, _ENDED_SECONDS) if last else self._seconds
+        return await self._state.append(self._name, events, until=time.time() + seconds)
 
     async def lasts(self) -> None:
         """It goes on being kept though nothing is said."""
@@ -193,18 +196,19 @@ class LoggedStream(Stream):
         """All that waits at once, until nothing does."""
         while self._waiting:
             said, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            number = await self._commit([mark + (what or b"") for mark, what in said if mark])
+            last = any(mark in (Mark.END, Mark.BROKEN) for mark, _ in said)
+            number = await self._commit([mark + (what or b"") for mark, what in said if mark], last)
             for mark, what in said:
                 number = self._show(mark, what, number)
             self._wake()
         self._writer = None
 
-    async def _commit(self, events: list[bytes]) -> int:
+    async def _commit(self, events: list[bytes], last: bool) -> int:
         """The number of the first one. What could not be written is said all the same, but cannot be resumed: never
         is anything written behind a gap."""
         if events and not self._failed:
             try:
-                return await self.log.append(events) - len(events) + 1
+                return await self.log.append(events, last=last) - len(events) + 1
             except UNUSABLE as error:
                 log.warning("! a stream cannot be resumed: %s", error)
                 self._failed = True

@@ -166,7 +166,11 @@ class _Supervisor:
         now = time.monotonic()
         for due in [due for due in self._due if due <= now]:
             self._due.remove(due)
-            self._start()
+            try:
+                self._start()
+            except OSError as error:  # no room for one more process at the moment
+                _say(f"a worker could not be started: {error}")
+                self._due.append(now + _LONGEST_DELAY)
 
     def _start(self) -> None:
         read, write = os.pipe()
@@ -175,9 +179,12 @@ class _Supervisor:
             pid = os.fork()
             if pid == 0:
                 self._be_worker(read, write)
+        except OSError:
+            os.close(read)
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        os.close(write)
+            os.close(write)
         self._children[pid] = _Child(pid, read, time.monotonic())
 
     def _be_worker(self, read: int, write: int) -> None:
