@@ -27,8 +27,8 @@ from ..wire.errors import LocalError, StoreFull
 from ..wire.exchange import Principal
 from .colleagues import Mail, worker_of
 from .http_call import HttpCall
-from .http_server_session import Session
-from .http_sessions import ENDED, NO_EVENTS, Sessions
+from .http_server_session import Asked, Session
+from .http_sessions import BUSY, ENDED, NO_EVENTS, Sessions
 from .http_streams import Reader, Stream
 from .log_reader import LogReader
 from .shared_session import SharedSession
@@ -81,7 +81,7 @@ class SharedSessions(Sessions):
 
     async def _get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         await self._bring(headers, principal)
-        session = _shared(self._named(headers, principal))
+        session = _shared(self._named(call, headers, principal))
         if not call.events:
             raise TurnedAway(NO_EVENTS)
         seen = seen_event(headers)
@@ -93,11 +93,17 @@ class SharedSessions(Sessions):
 
     async def _delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         await self._bring(headers, principal)
-        session = self._named(headers, principal)
+        session = self._named(call, headers, principal)
         await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
         session.finish()
         await self._sharing.colleagues.tell_all(Mail("ended", session.id))
         await call.refuse(ENDED)
+
+    async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
+        if self._around.running >= self._limits.in_flight:
+            raise TurnedAway(BUSY)
+        stream, reader = session.requests(asked, call.address, call.events)
+        await self._deliver(call, session, stream, reader, array)  # also what is answered: it may have to be written
 
     async def _accept(self, call: HttpCall, session: Session) -> None:
         await self._settle(_shared(session))
@@ -143,7 +149,7 @@ class SharedSessions(Sessions):
         if id is None:
             return
         entry = await self._sharing.state.get(self._key(id), owner=owner_of(principal))
-        self._now()
+        self._now(asyncio.get_running_loop())
         session = self._by_id.get(id)
         if entry is None:
             if session is not None and session.principal == principal:
