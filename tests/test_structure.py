@@ -148,12 +148,18 @@ def test_imports_are_late_only_where_it_pays():
         ("client/targets.py", "interlock.client.http_target"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
+        ("cli/run.py", "interlock.transport.runner"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.server.json_schema"),
         ("server/resource_set.py", "interlock.server.templates"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
         ("server/tools.py", "interlock.server.given_schema"),
+        ("transport/joining.py", "interlock.transport.change_relay"),
+        ("transport/joining.py", "interlock.transport.parked_side"),
+        ("transport/joining.py", "interlock.transport.shared_old_sse"),
+        ("transport/joining.py", "interlock.transport.shared_sessions"),
+        ("transport/joining.py", "interlock.transport.sharing"),
         ("transport/runner.py", "interlock.transport.http_protocol"),
     }
 
@@ -424,8 +430,9 @@ MEMBERS = {
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
-    "instructions method mount notification param_headers prompt remove_prompt remove_resource remove_tool "
-    "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
+    "instructions method mount notification param_headers prompt relay_changes remove_prompt "
+    "remove_resource remove_tool request_lifespan resource resource_changed run stop_listening tool use "
+    "visibility_changed visible",
 }
 PARAMETERS = {
     "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "

@@ -11,6 +11,8 @@ import sys
 import pytest
 
 from interlock import Context, Server
+from interlock.state.memory_store import MemoryStore
+from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport import http_protocol, runner
 from interlock.transport.http_server import Timing
 from interlock.transport.runner import bind, check_binding, is_loopback, room_for, run_http
@@ -67,6 +69,25 @@ def test_an_open_address_needs_names(host):
 def test_an_open_address_is_refused_before_anything_listens():
     with pytest.raises(LocalError):
         run_http(Server("s").asgi(), host="0.0.0.0", port=0)
+
+
+@pytest.mark.parametrize(
+    ("workers", "told"), [(2, "state='state.db', or --state state.db"), (0, "from 1 to 1024"), (1025, "from 1 to 1024")]
+)
+def test_workers_that_cannot_be_are_refused_before_anything_listens(workers, told):
+    with pytest.raises(LocalError) as caught:
+        Server("s").run("http", port=0, workers=workers)
+    assert told in str(caught.value)
+
+
+def test_workers_share_what_is_named_or_the_store_of_their_server(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(runner, "supervise", lambda work, count, **facts: begun.append(count))
+    Server("s").run("http", port=0, workers=2, state=tmp_path / "state.db")
+    Server("s", store=SQLiteStore(tmp_path / "state.db")).run("http", port=0, workers=3)
+    assert begun == [2, 3]
+    with pytest.raises(LocalError, match="other processes do not see this store"):
+        Server("s", store=MemoryStore()).run("http", port=0, workers=2)
 
 
 @pytest.mark.parametrize(("host", "known"), [("", False), ("0.0.0.0", False), ("127.0.0.2", True), ("::", False)])

@@ -17,10 +17,13 @@ from ..wire.types.notices import ListenFilter
 from ..wire.uris import has_uri_characters
 from .rate_limits import caller_key
 
-__all__ = ["Admits", "Changes", "check_watched"]
+__all__ = ["Admits", "Changes", "Relay", "check_watched"]
 
 Admits = Callable[[Principal], bool] | None
 """Who may hear of a change: None for everybody."""
+Relay = Callable[[str, str, Admits], bool]
+"""Takes the kind of a list that has changed, or `resource` and its URI, and who may hear of it here. True: it tells all
+processes, this one included."""
 
 _LIST_NOTICES = {
     "tools": ("tools_list_changed", "toolsListChanged", "notifications/tools/list_changed"),
@@ -68,15 +71,26 @@ class Changes:
     def __init__(self) -> None:
         self._watched: Counter[Hashable] = Counter()  # resources that each client watches, over all of its streams
         self._listeners: set[_Listener] = set()
+        self.relay: Relay | None = None
+        """Who tells other processes that serve the same server."""
 
     def list_changed(self, kind: str, admits: Admits = None) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
+        if self.relay is None or not self.relay(kind, "", admits):
+            self.tell_list(kind, admits)
+
+    def tell_list(self, kind: str, admits: Admits = None) -> None:
+        """The same for those who listen in this process."""
         attribute, _, method = _LIST_NOTICES[kind]
         for listener in list(self._listeners):
             if getattr(listener.wanted, attribute) and (admits is None or admits(listener.principal)):
                 listener.tell(method, {})
 
     def resource_updated(self, uri: str, admits: Admits = None) -> None:
+        if self.relay is None or not self.relay("resource", uri, admits):
+            self.tell_resource(uri, admits)
+
+    def tell_resource(self, uri: str, admits: Admits = None) -> None:
         for listener in list(self._listeners):
             if uri in listener.wanted.resource_subscriptions and (admits is None or admits(listener.principal)):
                 listener.tell("notifications/resources/updated", {"uri": uri})

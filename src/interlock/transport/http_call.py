@@ -153,6 +153,11 @@ class HttpCall(msgspec.Struct, eq=False):
         return self._answered
 
     @property
+    def streaming(self) -> bool:
+        """Has a stream begun?"""
+        return self._streaming
+
+    @property
     def whole(self) -> bool:
         """Can it read an answer in one piece?"""
         return self._accepts.json

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
 from ..revisions.http_session_rules import SESSION, asks, is_outside
-from ..revisions.http_side import HttpSide, OfSession
+from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
 from ..wire.display import display
@@ -31,6 +31,7 @@ from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import OldConnections
 from .http_places import Place, Places, sign_of_life
 from .http_sessions import SessionBounds, Sessions
+from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 
@@ -61,6 +62,7 @@ class HttpOptions(TypedDict, total=False):
     body_bytes: int
     timing: Timing
     sessions: SessionBounds | None
+    state: Shared | None
     health: str | None
 
 
@@ -72,6 +74,9 @@ class HttpApp:
     change notices, are served at once, further ones are refused with 503. Clients of the handshake revisions have
     sessions within the bounds of `sessions`; None serves the stateless revision alone. GET `health` says whether new
     requests are taken, to everybody; None leaves it out.
+
+    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
+    any of them serves any request of any session.
     """
 
     def __init__(
@@ -85,12 +90,13 @@ class HttpApp:
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
+        state: Shared | None = None,
         health: str | None = "/health",
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
         self.path = path
-        self._handler = handler
+        self.handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._authenticate = authenticate
         self.body_bytes = body_bytes
@@ -101,16 +107,19 @@ class HttpApp:
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
+        asker = asker_of(handler)
+        self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
+        self.shared = self._sharing is not None
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
-            self._sessions = Sessions(outer, spoken, bounds=sessions, **common)
-            self._old = OldConnections(outer, spoken, most=sessions.most, **common)
+            self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
+            self._old = old_of(self._sharing, outer, spoken, most=sessions.most, **common)
         self._places = Places(path, health=health, old=self._old is not None)
-        self._side = HttpSide(
-            handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
+        self._side = side_of(
+            self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
         self._listening = 0
@@ -179,6 +188,8 @@ class HttpApp:
     async def _start(self, send: Send) -> bool:
         self._hold()
         try:
+            if self._sharing is not None:
+                await self._sharing.ready()
             await self._lives.start()
         except LocalError as error:
             self.failure = error
@@ -190,8 +201,7 @@ class HttpApp:
 
     async def _let_go(self) -> None:
         self._held = False
-        if self._sessions is not None:
-            await self._sessions.close()
+        await self._end_sessions()
         self._lives.leave(self)
         await self._lives.settle()
 
@@ -212,7 +222,7 @@ class HttpApp:
     @property
     def watcher(self) -> Watcher | None:
         """Who looks after the loop it is served on, if its handler brings somebody."""
-        return getattr(self._handler, "stalls", None)
+        return getattr(self.handler, "stalls", None)
 
     @property
     def in_flight(self) -> int:
@@ -222,7 +232,7 @@ class HttpApp:
     def stop(self) -> None:
         """Refuse new requests and end the streams of change notices with their results."""
         self._stopping = True
-        stop_listening = getattr(self._handler, "stop_listening", None)
+        stop_listening = getattr(self.handler, "stop_listening", None)
         if stop_listening is not None:
             stop_listening()
         if self._sessions is not None and self._old is not None:
@@ -237,8 +247,13 @@ class HttpApp:
         self._settled = True
         for call in list(self._calls):
             call.stop(End.STOPPING)
+        await self._end_sessions()
+
+    async def _end_sessions(self) -> None:
         if self._sessions is not None:
             await self._sessions.close()
+        if self._sharing is not None:
+            await self._sharing.leave()
 
     @property
     def _busy(self) -> bool:
@@ -303,6 +318,8 @@ class HttpApp:
         return _BUSY if busy >= self._limits.in_flight else None
 
     async def _serve(self, call: HttpCall, headers: Headers, place: Place | None, scope: Message) -> None:
+        if self._sharing is not None and not await joined(self._sharing, call):
+            return
         principal = ANONYMOUS
         if self._authenticate is not None:
             found = await self._ask_who(call, headers)

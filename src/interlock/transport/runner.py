@@ -19,8 +19,9 @@ from typing import Any
 from ..wire.errors import LocalError
 from .http_server import HttpApp
 from .main_loop import run_main
+from .workers import Lifeline, check_can_fork, supervise
 
-__all__ = ["run_http", "serve_http", "bind", "check_binding"]
+__all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
 
 log = logging.getLogger("interlock.http")
 _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
@@ -42,17 +43,61 @@ def run_http(
     port: int = 8000,
     drain: float = _DRAIN,
     connections: int = _CONNECTIONS,
+    workers: int = 1,
 ) -> None:
     """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
-    check_binding(host, app.allowed_hosts)
-    if host not in _EVERY_ADDRESS:
-        app.allow_host(host)
+    check_can_fork(workers)
+    _check(app, host, workers)
+    if workers > 1:
+        where: Any = {"host": host, "port": port, "path": app.path, "drain": drain, "connections": connections}
+        run_workers(lambda: app, workers, **where)
+        return
     listener = bind(host, port)
     try:
         serving = serve_http(app, listener, drain=drain, connections=room_for(connections))
         run_main(serving, _loop_factory(), app.watcher)
     finally:
         listener.close()
+
+
+def run_workers(
+    make: Callable[[], HttpApp],
+    count: int,
+    *,
+    host: str,
+    port: int,
+    path: str,
+    drain: float = _DRAIN,
+    connections: int = _CONNECTIONS,
+) -> None:
+    """Serve what `make` gives in each of `count` processes, all of them at one port, until told to stop."""
+    check_can_fork(count)
+    listener = bind(host, port)
+
+    def work(line: Lifeline) -> None:
+        app = make()
+        _check(app, host, count)
+        serving = _serve_tied(app, listener, drain, room_for(connections), line)
+        run_main(serving, _loop_factory(), app.watcher)
+
+    try:
+        supervise(
+            work, count, patience=drain + _LAST, on_started=lambda: _announce(path, listener, f" with {count} workers")
+        )
+    finally:
+        listener.close()
+
+
+def _check(app: HttpApp, host: str, workers: int) -> None:
+    """Can it be served like this? From now on it goes by the address, too."""
+    check_binding(host, app.allowed_hosts)
+    if host not in _EVERY_ADDRESS:
+        app.allow_host(host)
+    if workers > 1 and not app.shared:
+        raise LocalError(
+            f"{workers} workers must share their sessions, keys and used states: say in which file of this machine "
+            "(state='state.db', or --state state.db), or run one worker"
+        )
 
 
 def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:
@@ -124,15 +169,33 @@ async def serve_http(
     stop: asyncio.Event | None = None,
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
-    await _uvicorn(app, drain, connections, stop).serve(sockets=[listener])
+    await _uvicorn(app, drain, connections, stop, lambda: _announce(app.path, listener)).serve(sockets=[listener])
 
 
-def _address(app: HttpApp, listener: socket.socket) -> str:
+async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, connections: int, line: Lifeline) -> None:
+    """The same as one of several workers: it stops when the process that started it is gone."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def gone() -> None:
+        loop.remove_reader(line.parent)
+        stop.set()
+
+    loop.add_reader(line.parent, gone)
+    try:
+        await _uvicorn(app, drain, connections, stop, line.started).serve(sockets=[listener])
+    finally:
+        loop.remove_reader(line.parent)
+
+
+def _announce(path: str, listener: socket.socket, more: str = "") -> None:
     host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}{app.path}"
+    sys.stderr.write(f"interlock: serving at http://{f'[{host}]' if ':' in host else host}:{port}{path}{more}\n")
+    sys.stderr.flush()
 
 
-def _uvicorn(app: HttpApp, drain: float, connections: int, stop: asyncio.Event | None) -> Any:
+def _uvicorn(
+    app: HttpApp, drain: float, connections: int, stop: asyncio.Event | None, on_started: Callable[[], None]
+) -> Any:
     import uvicorn
 
     class Serving(uvicorn.Server):
@@ -154,9 +217,7 @@ def _uvicorn(app: HttpApp, drain: float, connections: int, stop: asyncio.Event |
                 await super().startup(sockets)
             except SystemExit:  # what lives with the app could not begin
                 raise app.failure or LocalError("the application could not start") from None
-            for listener in sockets or ():
-                sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
-            sys.stderr.flush()
+            on_started()
 
     protocol = _protocol(app.body_bytes, connections)
     return Serving(
