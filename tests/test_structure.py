@@ -145,6 +145,7 @@ def test_imports_are_late_only_where_it_pays():
     # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
+        ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
@@ -384,6 +385,7 @@ API = {
     "Client",
     "Command",
     "Concurrency",
+    "ConfigError",
     "Context",
     "Declined",
     "EmbeddedResource",
@@ -412,11 +414,12 @@ API = {
     "ToolResult",
     "__version__",
     "files",
+    "read_config",
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
     "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
-    "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
+    "Command": "args close_seconds cwd env env_policy environment hidden hide of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
@@ -432,7 +435,7 @@ PARAMETERS = {
     "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
-    "Command": "args env env_policy cwd close_seconds terminate_seconds",
+    "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",
 }

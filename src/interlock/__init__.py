@@ -14,6 +14,8 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client.client import Client as Client
+    from .client.config import read_config as read_config
+    from .client.config_text import ConfigError as ConfigError
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -56,6 +58,7 @@ _WHERE = {
     "Client": "client.client",
     "Command": "transport.child",
     "Concurrency": "server.bounds",
+    "ConfigError": "client.config_text",
     "Context": "server.context",
     "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
@@ -83,6 +86,7 @@ _WHERE = {
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
     "files": "server.files",
+    "read_config": "client.config",
 }
 
 __all__ = [
@@ -93,6 +97,7 @@ __all__ = [
     "Client",
     "Command",
     "Concurrency",
+    "ConfigError",
     "Context",
     "Declined",
     "EmbeddedResource",
@@ -121,6 +126,7 @@ __all__ = [
     "ToolResult",
     "__version__",
     "files",
+    "read_config",
 ]
 
 

@@ -65,8 +65,8 @@ _SHARED_VERDICTS = Verdicts()
 class Client:
     """A connection to one server.
 
-    `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
-    `Channel` of your own. `headers` go with every request to a URL.
+    `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, an
+    entry of `read_config` (or a path of one), or a `Channel` of your own. `headers` go with every request to a URL.
     """
 
     def __init__(

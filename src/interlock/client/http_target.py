@@ -24,11 +24,13 @@ class HttpTarget:
     prober = HttpProber
     pings = False  # no connection that could die unnoticed: every request opens or finds one
 
-    def __init__(self, endpoint: Endpoint, limits: Limits) -> None:
-        self.endpoint, self.limits = endpoint, limits
+    def __init__(self, endpoint: Endpoint, limits: Limits, renewed: Callable[[], Endpoint] | None = None) -> None:
+        """`renewed` gives it anew for every connection: its headers may have changed since."""
+        self.endpoint, self.limits, self._renewed = endpoint, limits, renewed
         # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
         self.key = (endpoint.origin, urlsplit(endpoint.url).path)
         self.name = endpoint.origin
 
     def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
-        return HttpLink(self.endpoint, self.limits, on_notice, on_end)
+        endpoint = self._renewed() if self._renewed is not None else self.endpoint
+        return HttpLink(endpoint, self.limits, on_notice, on_end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
 from ..revisions.probing import Prober
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Target", "target_of"]
 
+_HEADERS_ELSEWHERE = "headers= belongs to a target that is an http:// or https:// URL"
+
 
 class Target:
     """Makes a fresh channel for every attempt; `key` names it in the memory of verdicts."""
@@ -34,15 +37,40 @@ class Target:
 
 
 def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:
-    """A URL, a server object, a command, or a channel (or a function that makes one)."""
+    """A URL, a server object, a command, an entry of a configuration, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
         return HttpTarget(endpoint_of(target, headers), limits)
+    if isinstance(target, Mapping | PathLike) or (hasattr(target, "command") and hasattr(target, "address")):
+        return _of_entry(cast(Any, target), limits, headers)
     if headers is not None:
-        raise LocalError("headers= belongs to a target that is an http:// or https:// URL")
+        raise LocalError(_HEADERS_ELSEWHERE)
     return _of_channels(target, limits)
+
+
+def _of_entry(target: Any, limits: Limits, headers: Mapping[str, str] | None) -> Target | HttpTarget:
+    """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
+    from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
+
+    entry = target if isinstance(target, ServerEntry) else entry_in(target)
+    if entry.kind == "stdio":
+        if headers is not None:
+            raise LocalError(_HEADERS_ELSEWHERE)
+        entry.command()
+        return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
+    from ..transport.endpoints import Endpoint, endpoint_of
+    from .http_target import HttpTarget
+
+    def endpoint() -> Endpoint:
+        url, own = entry.address()
+        try:
+            return endpoint_of(url, {**own, **(headers or {})})
+        except LocalError as error:
+            raise ConfigError(f"{entry.at}: {error}") from None
+
+    return HttpTarget(endpoint(), limits, endpoint)
 
 
 def _of_channels(target: Any, limits: Limits) -> Target:

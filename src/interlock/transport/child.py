@@ -21,11 +21,12 @@ from ..wire.display import display
 from ..wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
+from ..wire.redaction import REDACTED
 from .lines import LineChannel
 from .pipes import FdReader
 from .process_tree import descendants, end_strays, end_tree, kill_group
 
-__all__ = ["Command", "ChildChannel"]
+__all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
 
 log = logging.getLogger("interlock.client")
 
@@ -77,6 +78,19 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """After its stdin was closed, before it is told to terminate."""
     terminate_seconds: float = 2.0
     """After that, before the whole tree is killed."""
+    hide: tuple[str, ...] = ()
+    """Texts that no message of ours shows, neither of the command nor of the program's stderr."""
+
+    def __repr__(self) -> str:
+        """Without the values of variables, and without what is hidden: it ends up in logs."""
+        args = [self.hidden(argument) for argument in self.args]
+        return f"Command({args!r}, env={sorted(self.env or ())!r}, cwd={self.cwd!r})"
+
+    def hidden(self, text: str) -> str:
+        """`text` as it may be shown."""
+        for secret in self.hide:
+            text = text.replace(secret, REDACTED)
+        return text
 
     @staticmethod
     def of(args: Sequence[str], **options: Any) -> Command:
@@ -95,8 +109,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 class _Tail:
     """The last bytes of a stream, always drained so that the child never blocks on it."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, hidden: Callable[[str], str] = str) -> None:
         self._size = size
+        self._hidden = hidden
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
@@ -106,7 +121,7 @@ class _Tail:
 
     def text(self) -> str:
         """For people: control characters are escaped, line breaks stay."""
-        lines = self._kept.decode("utf-8", "replace").splitlines()
+        lines = self._hidden(self._kept.decode("utf-8", "replace")).splitlines()
         return "\n".join(display(line, self._size) for line in lines).strip()
 
 
@@ -123,7 +138,7 @@ class ChildChannel:
         self._command = command
         self._limits = limits
         self._on_stderr = on_stderr
-        self._stderr = _Tail(limits.stderr_bytes)
+        self._stderr = _Tail(limits.stderr_bytes, command.hidden)
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: LineChannel | None = None
         self._errors: FdReader | None = None
@@ -184,7 +199,8 @@ class ChildChannel:
         if self._on_stderr is not None:
             self._on_stderr(chunk)
         else:
-            log.debug("stderr of pid %s: %r", self.pid, chunk[:1000])
+            shown = self._command.hidden(chunk.decode("utf-8", "replace")) if self._command.hide else chunk
+            log.debug("stderr of pid %s: %r", self.pid, shown[:1000])
 
     # --- its end ----------------------------------------------------------------------------------
 
