@@ -408,6 +408,7 @@ API = {
     "ResourceNotFound",
     "Server",
     "Suggestions",
+    "SyncClient",
     "TextContent",
     "ToolAnnotations",
     "ToolError",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .client.client import Client as Client
     from .client.config import read_config as read_config
     from .client.config_text import ConfigError as ConfigError
+    from .client.sync_client import SyncClient as SyncClient
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -81,6 +82,7 @@ _WHERE = {
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
     "Suggestions": "server.completions",
+    "SyncClient": "client.sync_client",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
@@ -120,6 +122,7 @@ __all__ = [
     "ResourceNotFound",
     "Server",
     "Suggestions",
+    "SyncClient",
     "TextContent",
     "ToolAnnotations",
     "ToolError",

@@ -161,7 +161,7 @@ class ChildChannel:
         self._receiver = receiver
         process = self._process = self._spawn()
         # If nobody ever closes us, the group still goes when this object or the interpreter does.
-        self._release = weakref.finalize(self, _give_up, process.pid, self._descriptors)
+        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._descriptors)
         assert process.stdin and process.stdout and process.stderr
         stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
         for stream in (process.stdin, process.stdout, process.stderr):
@@ -295,7 +295,9 @@ class ChildChannel:
             self._lines.lose(ConnectionClosed("the connection was closed"))
 
 
-def _give_up(pid: int, descriptors: list[int]) -> None:
+def _give_up(owner: int, pid: int, descriptors: list[int]) -> None:
+    if os.getpid() != owner:
+        return  # we are a fork of its owner, which still uses it
     kill_group(pid)
     for descriptor in descriptors:
         try:
