@@ -145,6 +145,7 @@ def test_imports_are_late_only_where_it_pays():
     # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
+        ("client/client.py", "interlock.client.supervisor"),
         ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
         ("client/targets.py", "interlock.transport.endpoints"),
@@ -397,6 +398,7 @@ API = {
     "InterlockError",
     "Item",
     "Keepalive",
+    "OutcomeUnknown",
     "Patience",
     "Principal",
     "PromptMessage",
@@ -407,7 +409,9 @@ API = {
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "StateChange",
     "Suggestions",
+    "Supervision",
     "SyncClient",
     "TextContent",
     "ToolAnnotations",
@@ -419,7 +423,7 @@ API = {
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
-    "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
+    "list_resources list_tools notify open ping read_resource request revision roots_changed server_info state",
     "Command": "args close_seconds cwd env env_policy environment hidden hide of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
@@ -433,7 +437,7 @@ MEMBERS = {
 }
 PARAMETERS = {
     "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
-    "on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
+    "on_notification timeout connect_timeout probe_timeout keepalive supervise on_state limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",

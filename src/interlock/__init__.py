@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .client.client import Client as Client
     from .client.config import read_config as read_config
     from .client.config_text import ConfigError as ConfigError
+    from .client.repeating import OutcomeUnknown as OutcomeUnknown
+    from .client.supervisor import StateChange as StateChange
+    from .client.supervisor import Supervision as Supervision
     from .client.sync_client import SyncClient as SyncClient
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
@@ -71,6 +74,7 @@ _WHERE = {
     "InterlockError": "wire.errors",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
+    "OutcomeUnknown": "client.repeating",
     "Patience": "wire.link",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
@@ -81,7 +85,9 @@ _WHERE = {
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "StateChange": "client.supervisor",
     "Suggestions": "server.completions",
+    "Supervision": "client.supervisor",
     "SyncClient": "client.sync_client",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
@@ -111,6 +117,7 @@ __all__ = [
     "InterlockError",
     "Item",
     "Keepalive",
+    "OutcomeUnknown",
     "Patience",
     "Principal",
     "PromptMessage",
@@ -121,7 +128,9 @@ __all__ = [
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "StateChange",
     "Suggestions",
+    "Supervision",
     "SyncClient",
     "TextContent",
     "ToolAnnotations",

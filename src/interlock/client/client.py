@@ -20,7 +20,6 @@ from ..revisions.identity import Identity
 from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
-from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import (
@@ -45,13 +44,15 @@ from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
 from .answers import Answers, Callback, Roots
-from .calling import Calling, OnNotification, OnProgress
+from .calling import Calling, OnNotification, OnProgress, patience_of, running_loop
 from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
+from .targets import ClientLine as _Line
 from .targets import Target, target_of
 
 if TYPE_CHECKING:
     from ..transport.http_client import HttpLink
     from ..transport.http_line import HttpLine
+    from .supervisor import OnState, State, Supervision, Supervisor
 
 __all__ = ["Client", "OnProgress"]
 
@@ -89,6 +90,8 @@ class Client:
         connect_timeout: float = 60.0,
         probe_timeout: float = 10.0,
         keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
+        supervise: Supervision | bool = False,
+        on_state: OnState | None = None,
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
@@ -107,10 +110,11 @@ class Client:
         standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
         self._on_notification = on_notification
-        self._patience = _patience(timeout)
+        self._patience = patience_of(timeout)
         self._connect_seconds = connect_timeout
         self._probe_timeout = probe_timeout
-        self._keepalive = keepalive if self._target.pings else None
+        self._supervisor = self._supervised(supervise, on_state) if supervise else None
+        self._keepalive = keepalive if self._target.pings and not supervise else None
         self._limits = limits
         self._verdicts = verdicts
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -222,11 +226,15 @@ class Client:
         self._lost = line.end
         if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
+        if self._supervisor is not None:
+            self._supervisor.opened(edge)
 
     def _ended(self, error: ConnectionEnded) -> None:
         self._lost = error
         if self._pinger is not None:
             self._pinger.close()
+        if self._supervisor is not None:
+            self._supervisor.lost(error)
 
     async def close(self) -> None:
         """End the connection and everything it started. Idempotent; who gives up waiting does not stop it."""
@@ -244,6 +252,8 @@ class Client:
         await asyncio.shield(self._closing)
 
     async def _finish(self) -> None:
+        if self._supervisor is not None:
+            await self._supervisor.close()
         if self._opening is not None:
             self._abandon(self._opening)
         while self._abandoned or self._closing_strays:
@@ -254,6 +264,11 @@ class Client:
             await self._edge.close()
 
     # --- what is known about the server -----------------------------------------------------------
+
+    @property
+    def state(self) -> State | None:
+        """Where a supervised connection stands; None for one that is not supervised."""
+        return self._supervisor.state if self._supervisor is not None else None
 
     @property
     def revision(self) -> str:
@@ -347,7 +362,7 @@ class Client:
             check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
         if meta:
             sent["_meta"] = {**sent.get("_meta", {}), **meta}
-        patience = self._patience if timeout is None else _patience(timeout)
+        patience = self._patience if timeout is None else patience_of(timeout)
         listeners = (on_progress, on_notification, self._heard)
         exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
         return await self._here(self._call(exchange))
@@ -363,6 +378,8 @@ class Client:
             await self.notify("notifications/roots/list_changed")
 
     async def _call(self, exchange: Exchange) -> Result:
+        if self._supervisor is not None:
+            return await self._supervisor.call(exchange)
         try:
             return await (await self._ready())(exchange)
         except SessionGone as gone:
@@ -378,6 +395,8 @@ class Client:
         """The open connection. One that was lost is opened anew: its server is started again (STDIO-016)."""
         if self._edge is not None and self._lost is None and not self._closed:
             return self._edge
+        if self._supervisor is not None and self._supervisor.state != "connecting":
+            return await self._supervisor.edge("the client", self._patience)
         if self._edge is None and self._opening is None and not self._closed:
             raise NotOpen("this client is not open: use `async with` or await open()")
         return await self._open()
@@ -404,10 +423,16 @@ class Client:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _supervised(self, rules: Supervision | bool, on_state: OnState | None) -> Supervisor:
+        from .supervisor import Supervisor  # who does not ask for it starts without it
+
+        hooks = self._ready, self._open, self._ended, self._heard
+        return Supervisor(rules, on_state, *hooks, me=self._me, answers=self._answers)
+
     def _here(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Run `work` on the loop this client lives on."""
         loop = self._loop
-        if loop is None or loop is _running_loop():
+        if loop is None or loop is running_loop():
             return work
         if not loop.is_running():
             work.close()
@@ -423,28 +448,3 @@ class Client:
             self._failures += 1
             if self._failures <= 10:  # a peer decides how often: the log must not
                 log.exception("! on_notification failed on %r", method[:200])
-
-
-class _Line(Duplex):
-    """A connection that tells its side which edge answers for us, once there is one."""
-
-    side: ClientSide
-
-    def adopt(self, edge: ClientEdge) -> None:
-        self.side.edge = edge
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-def _patience(timeout: float | Patience) -> Patience:
-    """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
-    if isinstance(timeout, Patience):
-        return timeout
-    if timeout <= 0:
-        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
-    return Patience(idle=timeout)

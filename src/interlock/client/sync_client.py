@@ -184,14 +184,22 @@ class SyncStream(Generic[R]):
             raise StopIteration
         return cast(R, value)
 
+    def __getattr__(self, name: str) -> Any:
+        """What else the stream tells about itself."""
+        return getattr(self._stream, name)
+
     def __enter__(self) -> Self:
+        enter = getattr(self._stream, "__aenter__", None)
+        if enter is not None:
+            self._thread.run(_awaited(enter()))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        close = getattr(self._stream, "aclose", None)
+        """Stop. What it waits for in another thread ends."""
+        close = getattr(self._stream, "aclose", None) or getattr(self._stream, "close", None)
         if close is not None:
             self._thread.run(_awaited(close()))
 
@@ -232,7 +240,8 @@ def _forget(thread: LoopThread, user: int, client: Client, callbacks: Callbacks)
 
 def _add_what_is_missing() -> None:
     """Verbs and facts that `Client` has and no line above names."""
-    for name, member in vars(Client).items():
+    for name in dir(Client):
+        member = inspect.getattr_static(Client, name)
         if name.startswith("_") or hasattr(SyncClient, name):
             continue
         if isinstance(member, property):
