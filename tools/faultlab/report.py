@@ -81,7 +81,8 @@ _INTRODUCTION = """\
 
 Written by `python tools/faults.py --write`; do not edit by hand.
 
-Every experiment runs in a process of its own, over pipes and memory only, with random choices drawn from the seed.
+Every experiment runs in a process of its own, over pipes, memory and the loopback interface, with
+random choices drawn from the seed.
 A failed figure is printed, not dropped. Timing is the machine's own: the seed repeats the choices, not the scheduler.
 
 How to repeat: `make faults`, or `.venv/bin/python tools/faults.py --seed SEED [--quick] [--only NAMES]`.
@@ -105,6 +106,11 @@ _WHAT = {
     "growth": "Clients open and close, again and again; what they used must be given back, and nothing may be done "
     "when there is nothing to do.",
     "slow": "Peers that do not read, for a while or ever.",
+    "cycles": "Clients of every carrier open, call and close, blocking and supervised ones too; tasks, threads, "
+    "descriptors, children, objects and RSS are what they were, and the process is idle afterwards.",
+    "hostile": "Foreign servers on every carrier that are killed, stall, talk nonsense, answer twice, flood or ask at "
+    "one step of the conversation, drawn by the seed from all combinations. Every call ends with an answer or a typed "
+    "error, far below 20 s where its deadline is 0.5 s; a right answer that came is taken; nothing stays behind.",
 }
 
 

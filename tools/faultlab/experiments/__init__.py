@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..lab import Lab
-from . import cancels, fuzz, growth, host, kills, noise, slow, soak
+from . import cancels, cycles, fuzz, growth, host, hostile, kills, noise, slow, soak
 
 __all__ = ["EXPERIMENTS"]
 
@@ -18,4 +18,6 @@ EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
     "fuzz": fuzz.run,
     "growth": growth.run,
     "slow": slow.run,
+    "cycles": cycles.run,
+    "hostile": hostile.run,
 }
