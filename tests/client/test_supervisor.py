@@ -22,7 +22,7 @@ from interlock.wire.errors import (
 from support.children import client_of
 from support.doubles import Channel, turns
 from support.http_handshake import handshake
-from support.http_peer import HttpPeer, http, result, server
+from support.http_peer import HttpPeer, chunk, chunked, event, http, notice, result, server
 from support.mortal import Mortal
 from support.virtual_time import virtual_time
 
@@ -568,6 +568,27 @@ async def test_one_call_that_fails_leaves_the_others_alone():
             await until(lambda: client.state == "ready")
         held.set()
         assert (await other).content == []
+
+
+async def test_listening_goes_on_after_the_stream_broke():
+    told, begun = [], []
+
+    async def listen(request, stream):
+        begun.append(request)
+        tag = {"io.modelcontextprotocol/subscriptionId": request.id}
+        acknowledged = notice("notifications/subscriptions/acknowledged", notifications={}, _meta=tag)
+        await stream.write(chunked() + chunk(event(acknowledged)))
+        if len(begun) < 3:
+            stream.reset()
+            return None
+        final = {"jsonrpc": "2.0", "id": request.id, "result": {"resultType": "complete"}}
+        return chunk(event(final)) + b"0\r\n\r\n"
+
+    script = server(subscriptions_listen=listen)
+    async with HttpPeer(script) as peer, Client(peer.url, supervise=QUIET) as client:
+        params = {"notifications": {"toolsListChanged": True}}
+        await client.request("subscriptions/listen", params, on_notification=lambda method, _: told.append(method))
+    assert len(begun) == 3 and told == ["notifications/subscriptions/acknowledged"] * 3
 
 
 async def test_calls_from_another_task_at_the_end_of_the_client_are_told():

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from interlock import Client, Context, Server, SyncClient
 from interlock.client.sync_client import SyncStream
 from interlock.wire.errors import ConnectionClosed, LocalError, NotOpen, SpawnFailed
-from support.children import alive, command_of, write_server
+from support.children import command_of, write_server
 
 
 def a_server():
@@ -175,7 +176,7 @@ print(client.call_tool("pid").text)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
-    assert not alive(int(done.stdout))
+    assert not Path("/proc", done.stdout.strip()).exists()  # closed and waited for, not only killed
 
 
 # --- callbacks ---

@@ -358,10 +358,16 @@ def test_the_tail_keeps_the_last_bytes_and_escapes_the_rest():
 def test_what_is_hidden_is_shown_nowhere():
     command = Command.of(["x", "--key=hunter2"], env={"TOKEN": "other", "A": "b"}, hide=("hunter2",))
     assert repr(command) == "Command(['x', '--key=[redacted]'], env=['A', 'TOKEN'], cwd=None)"
-    tail = _Tail(100, command.hidden)
+    tail = _Tail(100, command)
     tail.add(b"the key is hunt")
     tail.add(b"er2\n")
     assert tail.text() == "the key is [redacted]"
+
+
+def test_what_is_hidden_is_not_cut_in_the_middle():
+    tail = _Tail(10, Command.of(["x"], hide=("hunter2",)))
+    tail.add(b"the key is hunter2, 12345")
+    assert tail.text() == "ed], 12345"
 
 
 def test_a_fork_does_not_end_the_children_of_its_parent():

@@ -7,14 +7,17 @@ import gc
 import os
 import threading
 import time
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from .lab import Lab, Problems
 from .processes import children, descriptors, marked, rss_mb
 
-__all__ = ["BUSY", "IDLE", "SHARE", "Account", "cpu_when_idle"]
+__all__ = ["BUSY", "IDLE", "Account", "cpu_when_idle"]
 
 SHARE = 0.02  # of the RSS that it may grow
 IDLE = 2.0  # seconds of doing nothing
+_SAMPLES = 40  # of the RSS
 BUSY = 0.01  # of them, at most, on the CPU
 
 
@@ -38,6 +41,23 @@ class Account:
             "marked processes": len(marked(self._lab.token)),
             "objects of interlock": sum(1 for _ in ours),
         }
+
+    async def cycle(self, name: str, visit: Callable[[], Awaitable[Any]], cycles: int, lanes: int) -> float:
+        """Visit so often, some at once; gives by how many MB the RSS grew."""
+        self.every = max(1, cycles // _SAMPLES)
+        numbers = iter(range(cycles))
+
+        async def lane() -> None:
+            for number in numbers:
+                await visit()
+                self.sample(number)
+                self._lab.say(f"{name}: {number} of {cycles} connections")
+
+        await asyncio.gather(*(lane() for _ in range(lanes)))
+        return self.samples[-1][1] - self.samples[0][1]
+
+    def check_grown(self, grown: float, problems: Problems) -> None:
+        problems.require(grown <= SHARE * self.samples[0][1], f"RSS grew by {grown:.2f} MB")
 
     def sample(self, done: int) -> None:
         if done % self.every == 0:

@@ -11,10 +11,13 @@ import atexit
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
+from ..transport.main_loop import leave
 from ..wire.errors import ConnectionClosed, LocalError
 
 __all__ = ["LoopThread", "shared_loop"]
@@ -46,6 +49,8 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=_live, args=(self._loop,), name="interlock-loop", daemon=True)
         self._thread.start()
+        # What is registered last is called first: finalizers, which end children the hard way, come after us.
+        weakref.finalize(self, bool).detach()
         atexit.register(self._at_exit)
 
     def leave(self, user: int) -> None:
@@ -68,13 +73,13 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run it on the loop and wait. Whatever interrupts the wait, Ctrl-C say, cancels the work."""
-        future = self.start(work)
+        held = _Held(work)
         try:
-            return future.result()
+            return self.start(held.run()).result()
         except CancelledError:
             raise ConnectionClosed("the client was closed") from None
         finally:
-            future.cancel()  # of what is done there is nothing to cancel
+            held.take_back()  # of what is done there is nothing to take back
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         loop = self._loop
@@ -99,6 +104,32 @@ class LoopThread:
             log.warning("! closing at the end of the interpreter failed: %r", error)
 
 
+class _Held(Generic[T]):
+    """Work that can be taken back from any thread and from the first moment on: an interrupt may come before the
+    one who waits for it has anything in his hands."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[Any] | None = None
+        self._over = False
+
+    async def run(self) -> T:
+        self._task = asyncio.current_task()
+        if self._over:
+            self._work.close()
+            raise asyncio.CancelledError
+        return await self._work
+
+    def take_back(self) -> None:
+        self._over = True
+        task = self._task
+        if task is None:
+            self._work.close()
+        elif not task.done():
+            with suppress(RuntimeError):  # its loop has ended
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+
 async def _all(work: list[Coroutine[Any, Any, None]]) -> None:
     await asyncio.gather(*work, return_exceptions=True)
 
@@ -107,21 +138,9 @@ def _live(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
-        loop.run_until_complete(_clean_up())
+        loop.run_until_complete(leave())
     finally:
         loop.close()
-
-
-async def _clean_up() -> None:
-    """Like the end of `asyncio.run`, within bounds."""
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    if rest:
-        await asyncio.wait(rest, timeout=1.0)
-    loop = asyncio.get_running_loop()
-    await loop.shutdown_asyncgens()
-    await loop.shutdown_default_executor()
 
 
 _shared = LoopThread()

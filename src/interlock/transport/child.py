@@ -109,19 +109,22 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 class _Tail:
     """The last bytes of a stream, always drained so that the child never blocks on it."""
 
-    def __init__(self, size: int, hidden: Callable[[str], str] = str) -> None:
+    def __init__(self, size: int, command: Command | None = None) -> None:
         self._size = size
-        self._hidden = hidden
+        self._command = command
+        hide = command.hide if command is not None else ()
+        self._most = size + max((len(secret.encode()) for secret in hide), default=0)  # none is cut in the middle
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
         self._kept += chunk
-        if len(self._kept) > self._size:
-            del self._kept[: len(self._kept) - self._size]
+        if len(self._kept) > self._most:
+            del self._kept[: len(self._kept) - self._most]
 
     def text(self) -> str:
         """For people: control characters are escaped, line breaks stay."""
-        lines = self._hidden(self._kept.decode("utf-8", "replace")).splitlines()
+        text = self._kept.decode("utf-8", "replace")
+        lines = (self._command.hidden(text)[-self._size :] if self._command is not None else text).splitlines()
         return "\n".join(display(line, self._size) for line in lines).strip()
 
 
@@ -138,7 +141,7 @@ class ChildChannel:
         self._command = command
         self._limits = limits
         self._on_stderr = on_stderr
-        self._stderr = _Tail(limits.stderr_bytes, command.hidden)
+        self._stderr = _Tail(limits.stderr_bytes, command)
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: LineChannel | None = None
         self._errors: FdReader | None = None

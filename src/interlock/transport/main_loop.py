@@ -29,13 +29,14 @@ def run_main(
         asyncio.set_event_loop(loop)
         with watcher.watch(loop) if watcher is not None else nullcontext():
             loop.run_until_complete(main)
-            loop.run_until_complete(_leave())
+            loop.run_until_complete(leave())
     finally:
         asyncio.set_event_loop(None)
         loop.close()
 
 
-async def _leave() -> None:
+async def leave() -> None:
+    """End what still runs on this loop, within a bound: the last thing before it is closed."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()

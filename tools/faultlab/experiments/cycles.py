@@ -9,14 +9,13 @@ from typing import Any
 from interlock import Client, Supervision, SyncClient
 from interlock.cli.run import load_server
 
-from ..accounts import SHARE, Account, cpu_when_idle
+from ..accounts import Account, cpu_when_idle
 from ..hostile_peers import hostile
 from ..hostility import Script
 from ..lab import SERVERS, Lab, Problems
 
 __all__ = ["run"]
 
-_SAMPLES = 20
 _LANES = 4
 _HTTP = {
     "HTTP, newest revision": ("http, stateless", Script("stateless", "", "none")),
@@ -62,20 +61,10 @@ async def _cycles(lab: Lab, name: str, visit: Callable[[], Awaitable[Any]], cycl
     problems = Problems()
     await asyncio.gather(*(visit() for _ in range(max(32, cycles // 10))))  # pools grow to their size
     account = Account(lab)
-    account.every = max(1, cycles // _SAMPLES)
-    numbers = iter(range(cycles))
-
-    async def lane() -> None:
-        for number in numbers:
-            await visit()
-            account.sample(number)
-            lab.say(f"{name}: {number} of {cycles} connections")
-
-    await asyncio.gather(*(lane() for _ in range(_LANES)))
+    grown = await account.cycle(name, visit, cycles, _LANES)
     await asyncio.sleep(0.2)  # sockets that were given up are closed in the next turns
     held = account.check(problems)
-    grown = account.samples[-1][1] - account.samples[0][1]
-    problems.require(grown <= SHARE * account.samples[0][1], f"RSS grew by {grown:.2f} MB")
+    account.check_grown(grown, problems)
     idle = await cpu_when_idle("idle afterwards", problems)
     result = f"RSS {grown:+.2f} MB in all; {idle}; held at the end: {held}"
     lab.row(name, f"{cycles:,} connections, {_LANES} at once", result, problems)

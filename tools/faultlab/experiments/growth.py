@@ -7,7 +7,7 @@ import asyncio
 from interlock import Client, Server
 from interlock.cli.run import load_server
 
-from ..accounts import BUSY, IDLE, SHARE, Account, cpu_when_idle
+from ..accounts import BUSY, IDLE, Account, cpu_when_idle
 from ..lab import SERVERS, Lab, Problems
 from ..processes import cpu_seconds, marked, slope_per_100k
 
@@ -40,7 +40,7 @@ async def _in_memory(lab: Lab, cycles: int) -> None:
     grown = account.samples[-1][1] - account.samples[0][1]
     if not lab.quick:
         problems.require(slope <= _GROWTH, f"RSS grows by {slope:.2f} MB per 100,000 connections")
-    problems.require(grown <= SHARE * account.samples[0][1], f"RSS grew by {grown:.2f} MB")
+    account.check_grown(grown, problems)
     result = f"RSS {slope:+.2f} MB per 100k (in all {grown:+.2f} MB); held at the end: {held}"
     lab.row("connections in memory, both eras", f"{cycles:,} connections", result, problems)
 
@@ -62,19 +62,9 @@ async def _children(lab: Lab, cycles: int) -> None:
     for _ in range(5):
         await visit()
     account = Account(lab)
-    account.every = max(1, cycles // _SAMPLES)
-    numbers = iter(range(cycles))
-
-    async def lane() -> None:
-        for number in numbers:
-            await visit()
-            account.sample(number)
-            lab.say(f"children: {number} of {cycles} connections")
-
-    await asyncio.gather(lane(), lane())
+    grown = await account.cycle("children", visit, cycles, 2)
     held = account.check(problems)
-    grown = account.samples[-1][1] - account.samples[0][1]
-    problems.require(grown <= SHARE * account.samples[0][1], f"RSS grew by {grown:.2f} MB")
+    account.check_grown(grown, problems)
     result = f"RSS {grown:+.2f} MB in all; held at the end: {held}"
     lab.row("connections to a child process", f"{cycles:,} connections, 2 at once", result, problems)
 
