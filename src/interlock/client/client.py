@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -75,6 +75,7 @@ class Client:
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
+        allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
         version: str = __version__,
@@ -95,7 +96,7 @@ class Client:
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
-        self._target = target_of(target, limits, headers)
+        self._target = target_of(target, limits, headers, allowed_hosts)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
             elicit=elicit,
@@ -122,8 +123,7 @@ class Client:
         self._lost: ConnectionEnded | None = None
         self._opening: asyncio.Task[ClientEdge] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._failures = 0
-        self._waiting = 0
+        self._failures = self._waiting = 0
         self._abandoned: set[asyncio.Task[ClientEdge]] = set()
         self._closing_strays: set[asyncio.Task[None]] = set()
         self._closed = False

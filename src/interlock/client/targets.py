@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from .http_target import HttpTarget
 
 __all__ = ["ClientLine", "Target", "target_of"]
-
-_HEADERS_ELSEWHERE = "headers= belongs to a target that is an http:// or https:// URL"
 
 
 class Target:
@@ -48,37 +46,47 @@ class ClientLine(Duplex):
         self.side.edge = edge
 
 
-def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:
+def target_of(
+    target: Any, limits: Limits, headers: Mapping[str, str] | None = None, allowed_hosts: Iterable[str] = ()
+) -> Target | HttpTarget:
     """A URL, a server object, a command, an entry of a configuration, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
-        return HttpTarget(endpoint_of(target, headers), limits)
+        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits)
     if isinstance(target, Mapping | PathLike) or (hasattr(target, "command") and hasattr(target, "address")):
-        return _of_entry(cast(Any, target), limits, headers)
-    if headers is not None:
-        raise LocalError(_HEADERS_ELSEWHERE)
+        return _of_entry(cast(Any, target), limits, headers, allowed_hosts)
+    _check_no_url(headers, allowed_hosts)
     return _of_channels(target, limits)
 
 
-def _of_entry(target: Any, limits: Limits, headers: Mapping[str, str] | None) -> Target | HttpTarget:
+def _check_no_url(headers: Mapping[str, str] | None, allowed_hosts: Iterable[str]) -> None:
+    if headers is not None or allowed_hosts:
+        which = "allowed_hosts" if headers is None else "headers"
+        raise LocalError(f"{which}= belongs to a target that is an http:// or https:// URL")
+
+
+def _of_entry(
+    target: Any, limits: Limits, headers: Mapping[str, str] | None, allowed_hosts: Iterable[str]
+) -> Target | HttpTarget:
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
     from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
     if entry.kind == "stdio":
-        if headers is not None:
-            raise LocalError(_HEADERS_ELSEWHERE)
+        _check_no_url(headers, allowed_hosts)
         entry.command()
         return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
     from ..transport.endpoints import Endpoint, endpoint_of
     from .http_target import HttpTarget
 
+    hosts = allowed_hosts if isinstance(allowed_hosts, str) else tuple(allowed_hosts)
+
     def endpoint() -> Endpoint:
         url, own = entry.address()
         try:
-            return endpoint_of(url, {**own, **(headers or {})})
+            return endpoint_of(url, {**own, **(headers or {})}, allowed_hosts=hosts)
         except LocalError as error:
             raise ConfigError(f"{entry.at}: {error}") from None
 
