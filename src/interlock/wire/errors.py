@@ -15,6 +15,7 @@
     ├── RemoteError                   the peer broke the rules of the protocol
     │   ├── BadFrame                  bytes that are no JSON-RPC message
     │   ├── BadResult                 an answer that is not what the method promises
+    │   ├── EndlessList               pages without end, or more of them than anybody could hold
     │   ├── HttpStatus (status)       an HTTP status in the place of a message
     │   └── NoCommonRevision          no revision that both sides speak
     ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
@@ -59,6 +60,7 @@ __all__ = [
     "RemoteError",
     "BadFrame",
     "BadResult",
+    "EndlessList",
     "HttpStatus",
     "NoCommonRevision",
     "Refused",
@@ -149,6 +151,10 @@ class BadFrame(RemoteError):
 
 class BadResult(RemoteError):
     """The answer is not of the shape that the method promises."""
+
+
+class EndlessList(RemoteError):
+    """A list whose cursors come back or never end, or that is larger than any bound."""
 
 
 class HttpStatus(RemoteError):
