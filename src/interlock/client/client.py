@@ -20,7 +20,6 @@ from ..revisions.identity import Identity
 from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
-from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..version import __version__
 from ..wire.errors import (
@@ -36,16 +35,18 @@ from ..wire.errors import (
 )
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.link import Patience
+from ..wire.link import Channel, Patience
 from ..wire.meta import LOG_LEVEL, check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
 from .answers import Answers, Callback, Roots
-from .calling import Calling, OnNotification, OnProgress
+from .calling import Calling, OnNotification, OnProgress, patience_of, running_loop
+from .explaining import explained, opening_error
 from .listening import Change, Listening, Wanted
+from .targets import ClientLine as _Line
 from .targets import Target, target_of
 from .telling import Telling
-from .verbs import Timeout, Verbs, patience_of
+from .verbs import Timeout, Verbs
 
 if TYPE_CHECKING:
     from ..transport.http_client import HttpLink
@@ -74,6 +75,7 @@ class Client(Verbs):
     _waiting = 0
     _closed = False
     _pinger: Pinger | None = None
+    _channel: Channel | None = None  # the last that was dialled
     _standing: Listening | None = None
     _said: dict[str, Any] | None = None  # in the `_meta` of every request
 
@@ -190,10 +192,11 @@ class Client(Verbs):
         try:
             async with asyncio.timeout(self._connect_seconds):
                 return await self._as_before(await prober.open())
-        except TimeoutError as error:
-            if isinstance(error, CallTimeout):
-                raise
-            raise CallTimeout("open", self._connect_seconds, "connect") from None
+        except InterlockError as error:
+            told = explained(opening_error(error), self._channel)
+            raise told from told.__cause__
+        except TimeoutError:
+            raise explained(CallTimeout("open", self._connect_seconds, "connect"), self._channel) from None
 
     async def _as_before(self, edge: ClientEdge) -> ClientEdge:
         """What holds for the client is told to every connection."""
@@ -213,7 +216,8 @@ class Client(Verbs):
         if not isinstance(self._target, Target):
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
-        duplex = _Line(self._target.make(), side, self._limits)
+        self._channel = self._target.make()
+        duplex = _Line(self._channel, side, self._limits)
         duplex.side = side
         side.attach(duplex.hear)
         try:
@@ -343,9 +347,13 @@ class Client(Verbs):
         patience = self._patience if timeout is None else patience_of(timeout)
         listeners = (on_progress, on_notification, self._heard)
         exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
-        if self._http is None and headers is None:
-            return await self._here(self._call(exchange))
-        return await self._here(self._call_with(exchange, headers))
+        try:
+            if self._http is None and headers is None:
+                return await self._here(self._call(exchange))
+            return await self._here(self._call_with(exchange, headers))
+        except InterlockError as error:
+            explained(error, self._channel)
+            raise
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Any notification, by name."""
@@ -391,7 +399,7 @@ class Client(Verbs):
     def _here(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Run `work` on the loop this client lives on."""
         loop = self._loop
-        if loop is None or loop is _running_loop():
+        if loop is None or loop is running_loop():
             return work
         if not loop.is_running():
             work.close()
@@ -404,19 +412,3 @@ class Client(Verbs):
 
     def _changed(self, change: Change) -> None:
         self._telling.changed(change)
-
-
-class _Line(Duplex):
-    """A connection that tells its side which edge answers for us, once there is one."""
-
-    side: ClientSide
-
-    def adopt(self, edge: ClientEdge) -> None:
-        self.side.edge = edge
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -6,8 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from ..revisions.client_edge import ClientEdge
+from ..revisions.client_side import ClientSide
 from ..revisions.probing import Prober
 from ..transport.child import ChildChannel, Command
+from ..transport.duplex import Duplex
 from ..transport.living import lives_of
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
@@ -19,7 +22,7 @@ from ..wire.link import Channel
 if TYPE_CHECKING:
     from .http_target import HttpTarget
 
-__all__ = ["Target", "target_of"]
+__all__ = ["ClientLine", "Target", "target_of"]
 
 
 class Target:
@@ -31,6 +34,15 @@ class Target:
         self, make: Callable[[], Channel], key: Any = None, name: str = "server", *, pings: bool = True
     ) -> None:
         self.make, self.key, self.name, self.pings = make, key, name, pings
+
+
+class ClientLine(Duplex):
+    """A connection that tells its side which edge answers for us, once there is one."""
+
+    side: ClientSide
+
+    def adopt(self, edge: ClientEdge) -> None:
+        self.side.edge = edge
 
 
 def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:

@@ -21,27 +21,18 @@ from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
-from .calling import OnNotification, OnProgress
+from .calling import OnNotification, OnProgress, patience_of
 from .completing import Completion, Completions, params_of_completion
 from .listening import Change, Hub, Listening, Wanted
 from .lists import CHANGE_OF, PROMPTS, RESOURCES, TEMPLATES, TOLD_KEPT, TOOLS, Listing, Lists
 from .results import CallResult, PromptResult, read_call, read_contents, read_prompt
 from .validation import Outputs
 
-__all__ = ["Verbs", "Timeout", "patience_of"]
+__all__ = ["Verbs", "Timeout"]
 
 T = TypeVar("T")
 Timeout = float | Patience | None
 """Seconds of silence, or a `Patience` with both the idle and the total deadline; None: as the client says."""
-
-
-def patience_of(timeout: float | Patience) -> Patience:
-    """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
-    if isinstance(timeout, Patience):
-        return timeout
-    if timeout <= 0:
-        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
-    return Patience(idle=timeout)
 
 
 class Verbs:

@@ -22,6 +22,7 @@ from ..wire.link import Link, Patience
 from ..wire.meta import SERVER_INFO
 from .asking import result_of
 from .client_edge import ClientEdge, params_of
+from .form_formats import wrong_form
 from .identity import Identity
 from .revision import Era, Revision
 from .sampling_rules import what_is_wrong_in
@@ -94,6 +95,8 @@ class HandshakeClient(ClientEdge):
         if method == "elicitation/create" and not (isinstance(mode, str) and mode in self._modes()):
             told = f"This client does not offer elicitation in the mode {mode!r:.40}"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/elicitation#error-handling
+        if method == "elicitation/create" and (wrong := wrong_form(params)):
+            return encode_error(request, InvalidParams(f"This is no form: {wrong}"))
         if method == "sampling/createMessage" and not self._samples(params):
             told = "This client does not offer tools in sampling"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/sampling#tools

@@ -17,6 +17,7 @@ from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from ..wire.methods import METHODS
 from ..wire.types.capabilities import ClientCapabilities
 from .client_edge import ClientEdge
+from .form_formats import wrong_form
 from .identity import Identity
 from .questions import needs_of
 from .revision import Revision
@@ -100,4 +101,6 @@ class StatelessClient(ClientEdge):
             raise BadResult(f"{method}: the server asks {request.method!r:.60}, which this client did not declare")
         if request.method == "sampling/createMessage" and (wrong := what_is_wrong_in(request.params)):
             raise BadResult(f"{method}: the server asks for what cannot be sampled: {wrong}")
+        if request.method == "elicitation/create" and (wrong := wrong_form(request.params)):
+            raise BadResult(f"{method}: the server asks with a form that is none: {wrong}")
         return question
