@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
+
+from support import warm
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
 DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
@@ -86,3 +92,53 @@ def no_threads_left() -> Any:
         thread.join(10)  # one that has told its news may still be on its last step
     left = [thread.name for thread in foreign if thread.is_alive()]
     assert not left, f"threads left behind: {left}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_servers(request: pytest.FixtureRequest) -> Any:
+    """Where one is wanted: before the first test, so that no test is blamed for its socket."""
+    wanted = any(_params(item).get("carrier") == "stdio" for item in request.session.items)
+    with warm.nursery() if wanted and hasattr(os, "pidfd_open") else contextlib.nullcontext():
+        yield
+
+
+# --- a share of the cases, where all of them say the same again -------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every", type=int, default=1, help="of a test's many cases run every so-manieth, one at least")
+    parser.addoption("--all-cases", action="store_true", help="run over stdio what runs over memory, case by case")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Which cases are left out, so that all tests fit into the time that somebody waits for them."""
+    kept = {item.nodeid for item in _every(items, config.getoption("--every"), _function)}
+    if not config.getoption("--all-cases"):
+        # A process per case: the carrier is shown by one case in each revision, what it carries by all over memory.
+        piped = [item for item in items if _params(item).get("carrier") == "stdio"]
+        once = {item.nodeid for item in _every(piped, len(items), lambda item: f"{_function(item)} {_revision(item)}")}
+        kept -= {item.nodeid for item in piped} - once
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
+
+
+def _every(items: list[pytest.Item], step: int, name_of: Callable[[pytest.Item], str]) -> Iterator[pytest.Item]:
+    """Of those with the same name every so-manieth, from a place that differs by name, so that all kinds take turns."""
+    named: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        named[name_of(item)].append(item)
+    for name, several in named.items():
+        yield from several[crc32(name.encode()) % min(step, len(several)) :: step]
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _revision(item: pytest.Item) -> str:
+    return str(_params(item).get("revision"))
+
+
+def _params(item: pytest.Item) -> dict[str, Any]:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params if callspec else {}

@@ -432,8 +432,9 @@ MEMBERS = {
     "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
 }
 PARAMETERS = {
-    "Client": "target headers revision name version title elicit elicit_url sample roots experimental extensions "
-    "on_notification on_log on_change log_level timeout connect_timeout probe_timeout keepalive limits verdicts",
+    "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "
+    "extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout keepalive limits "
+    "verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",

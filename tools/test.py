@@ -1,7 +1,8 @@
 """`make test`: all tests with this Python, the official conformance suite, then every other Python that is here.
 
-The others leave out what says nothing new about them: the peers' environments, and the second carrier of tests that
-run over both (child processes have tests of their own, which stay).
+The others leave out what says nothing new about them: the peers' environments, the second carrier of tests that run
+over both (child processes have tests of their own, which stay), and of a test's many cases four in five: every test
+runs with every Python, every case with one.
 
 Fails when a run fails or when no test ran. Only where the registries that hold the suite cannot be reached does it go
 on without it, and says so.
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+OTHERS = ["--ignore=tests/interop", "-k", "not stdio]", "--every", "5"]
 VERSIONS = ((3, 11), (3, 12), (3, 13))
 UNAVAILABLE = 3  # how tools/conformance.py ends when nothing could be installed and so nothing was run
 NEEDED = (
@@ -41,13 +43,14 @@ def main() -> int:
     for version in VERSIONS:
         if code == 0 and version != sys.version_info[:2] and (found := find_python(version)):
             print(f"\n=== Python {version[0]}.{version[1]}", flush=True)
-            code = run_tests(environment(found, version), ["--ignore=tests/interop", "-k", "not stdio]"])
+            code = run_tests(environment(found, version), OTHERS)
     return code
 
 
 def run_tests(python: str, options: list[str]) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    return subprocess.call([python, "-m", "pytest", "-q", "-n", "2", *options, *sys.argv[1:]], cwd=ROOT)
+    words = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *options, *sys.argv[1:]]
+    return subprocess.call(words, cwd=ROOT)
 
 
 def run_suite() -> int:

@@ -88,11 +88,10 @@ async def connected(server, revision):
 
 
 async def until_noted(peer, note):
-    """Ask the server until a handler wrote that down; the bound only keeps a failure short."""
-    for _ in range(2000):
-        if note in await tool_text(peer, "noted"):
-            return
-    raise AssertionError(f"never noted: {note}")
+    """Ask the server until a handler wrote that down; the pause leaves the machine to handlers in threads."""
+    async with asyncio.timeout(WAIT):
+        while note not in await tool_text(peer, "noted"):
+            await asyncio.sleep(0.001)
 
 
 # --- the run stops and nothing more is said ---

@@ -340,7 +340,8 @@ def by_token(headers):
 
 
 @pytest.mark.requirement(
-    "MRTR-013", "MRTR-017", "ELICIT-020", "ELICIT-021", "ELICIT-028", "ELICIT-040", "STATELESS-009"
+    *("MRTR-013", "MRTR-017", "ELICIT-020", "ELICIT-021", "ELICIT-028", "ELICIT-040", "STATELESS-009"),
+    *("SEC-009", "SEC-011"),
 )
 async def test_what_one_user_was_asked_is_no_other_users():
     """Who somebody is comes from the credentials of each request, not from anything the body says."""
@@ -354,7 +355,7 @@ async def test_what_one_user_was_asked_is_no_other_users():
     assert (await post(app, again(frame, state), ada).answer()).json["result"]["resultType"] == "complete"
 
 
-@pytest.mark.requirement("MRTR-014")
+@pytest.mark.requirement("MRTR-014", "SEC-011")
 async def test_a_state_is_good_for_some_minutes():
     frame = call_tool("book", BOOK, **ELICITING)
     for seconds, code in ((600.0, None), (0.0, -32602)):

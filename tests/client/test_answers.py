@@ -146,7 +146,6 @@ PROPOSING = {
         "city": {"type": "string", "default": "Graz"},
         "age": {"type": "integer", "default": "old"},
         "sure": {"type": "boolean", "default": False},
-        "odd": 7,
     },
     "required": ["city"],
 }

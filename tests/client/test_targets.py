@@ -164,6 +164,16 @@ def test_a_url_is_parsed_strictly(url):
         target(url)
 
 
+def test_hosts_are_allowed_for_urls():
+    found = target_of("http://10.0.0.1/mcp", DEFAULT_LIMITS, None, ["10.0.0.1"])
+    assert isinstance(found, HttpTarget)
+    assert found.endpoint.allowed == {"10.0.0.1"}
+    with pytest.raises(LocalError, match=r"allowed_hosts=\['10\.0\.0\.1'\]"):
+        target_of("http://10.0.0.1/mcp", DEFAULT_LIMITS)
+    with pytest.raises(LocalError, match="allowed_hosts= belongs"):
+        target_of(["server"], DEFAULT_LIMITS, None, ["x"])
+
+
 def test_headers_belong_to_urls():
     with pytest.raises(LocalError, match="headers="):
         target_of(["python"], DEFAULT_LIMITS, {"X-Key": "k"})

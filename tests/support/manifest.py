@@ -42,7 +42,7 @@ HANDSHAKE_AREAS = (
     *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
-    *("TRANS-HTTP", "TRANS-SSE"),
+    *("TRANS-HTTP", "TRANS-SSE", "SEC"),
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
@@ -51,6 +51,7 @@ MODERN_AREAS = (
     *("TOOLS", "PROMPT", "ICONS", "LOG"),
     "JSCHEMA",
     *("RES", "COMPL", "PAGE"),
+    "SEC",
 )
 OWNED = {"handshake": HANDSHAKE_AREAS, "modern": MODERN_AREAS}
 BINDING = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT"})  # in small letters too

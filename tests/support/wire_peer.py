@@ -29,7 +29,9 @@ from interlock.wire.errors import ConnectionEnded
 from interlock.wire.limits import DEFAULT_LIMITS, Limits
 from interlock.wire.link import Channel
 
+from . import warm
 from .transcripts import Transcript
+from .warm_channel import WarmChannel
 
 HERE = Path(__file__).parent
 CARRIERS = ("memory", "stdio")
@@ -214,7 +216,8 @@ async def server_under_test(
         channel: Channel = near
     else:
         path = HERE / "servers" / f"{server}.py"
-        channel = ChildChannel(Command.of([sys.executable, "-m", "interlock", "run", str(path)]))
+        words = [sys.executable, "-m", "interlock", "run", str(path)]
+        channel = WarmChannel(path) if warm.available() else ChildChannel(Command.of(words))
     peer = WirePeer(channel, revision, "client")
     await channel.open(peer)
     try:
@@ -314,7 +317,9 @@ async def _dialled(carrier: str, serve: Callable[[Channel], Awaitable[None]]) ->
         await asyncio.gather(*opening)
         return
     async with _relay(serve) as address:
-        yield Command.of([sys.executable, str(HERE / "relay.py"), address])
+        yield Command.of(
+            [sys.executable, "-I", "-S", str(HERE / "relay.py"), address]
+        )  # nothing but the standard library
 
 
 @asynccontextmanager

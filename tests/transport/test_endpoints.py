@@ -3,7 +3,8 @@
 import pytest
 
 from interlock.transport.endpoints import endpoint_of
-from interlock.wire.errors import LocalError
+from interlock.transport.policies import NAMED, NAMED_HERE, TYPED
+from interlock.wire.errors import LocalError, RemoteError
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,22 @@ def test_a_proper_url(url, origin):
         "http://[::1/",
         "http://a,b/",
         "http://x/" + "a" * 9000,
+        "http://[::1]x/",
+        "http://x[::1]/",
+        "http://[127.0.0.1]/",
+        "http://[v1.x]/",
+        "http://[fe80::1%25eth0]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://2130706433/",
+        "http://127.1/",
+        "http://0x7f.0.0.1/",
+        "http://x:+80/",
+        "http://x:8_0/",
+        "http://0.0.0.0:8000/mcp",
+        "http://192.168.0.1/mcp",
+        "http://169.254.169.254/",
+        "https://169.254.169.254/",
+        "http://8.8.8.8/",
     ],
 )
 def test_what_is_no_url_of_an_endpoint(url):
@@ -57,6 +74,56 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(url):
     with pytest.raises(LocalError, match="credentials") as error:
         endpoint_of(url)
     assert "secret" not in str(error.value)
+
+
+# --- hosts that are allowed by name, and URLs that a server names ---
+
+
+@pytest.mark.parametrize("name", ["192.168.0.1", "x.example", "X.Example", "[fd00::1]", "fd00::1"])
+def test_a_host_is_allowed_by_its_name(name):
+    host = f"[{name}]" if ":" in name and "[" not in name else name
+    permit = endpoint_of(f"http://{host}/", allowed_hosts=[name]).permit
+    permit.check("10.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["http://x", "x/y", "x:80", "*", "", "a b", "é"])
+def test_what_is_no_host_cannot_be_allowed(name):
+    with pytest.raises(LocalError, match=r"allowed_hosts: .* is no host"):
+        endpoint_of("https://x/", allowed_hosts=[name])
+
+
+def test_hosts_come_in_a_list():
+    with pytest.raises(LocalError, match="a list of names"):
+        endpoint_of("https://x/", allowed_hosts="x")
+
+
+@pytest.mark.parametrize(
+    ("mine", "url", "policy"),
+    [
+        ("https://mcp.example/mcp", "https://mcp.example/.well-known/x", TYPED),
+        ("https://mcp.example/mcp", "https://MCP.example:443/", TYPED),
+        ("https://mcp.example/mcp", "https://mcp.example:444/", NAMED),
+        ("https://mcp.example/mcp", "https://as.example/", NAMED),
+        ("https://10.0.0.1/mcp", "https://as.example/", NAMED),
+        ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/", NAMED_HERE),
+        ("http://localhost:1/mcp", "http://127.0.0.1:1/", NAMED_HERE),
+        ("https://[::1]:1/mcp", "https://as.example/", NAMED_HERE),
+    ],
+)
+def test_what_a_server_names_is_judged_by_where_it_is_itself(mine, url, policy):
+    named = endpoint_of(mine, {"X-Key": "secret"}).named(url)
+    assert named.permit.policy is policy
+    assert (named.url, named.headers) == (url, {})
+
+
+def test_what_a_server_names_is_its_fault_and_its_headers_are_ours():
+    mine = endpoint_of("https://mcp.example/mcp", allowed_hosts=["10.0.0.1"])
+    for url in ("ftp://x/", "https://u:p@x/", "https://127.0.0.1/", "http://as.example/", "x", "https://10.0.0.2/"):
+        with pytest.raises(RemoteError):
+            mine.named(url)
+    with pytest.raises(LocalError, match="header name"):
+        mine.named("https://as.example/", {"a b": "x"})
+    assert mine.named("http://10.0.0.1/").allowed == {"10.0.0.1"}
 
 
 # --- headers ---

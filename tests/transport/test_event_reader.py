@@ -56,6 +56,14 @@ def test_the_memory_for_ids_is_bounded(monkeypatch):
     assert len(reader._seen) == len(reader._order) == 2
 
 
+def test_ids_that_are_too_long_to_be_sent_back_are_not_kept():
+    """1024 of them, as long as an event may be, would be all the memory there is."""
+    reader = EventReader("x", 100_000)
+    for number in range(3):
+        assert reader.messages(event("a", id="x" * 5000 + str(number))) == [b"a"]
+    assert not reader._seen and not reader._order
+
+
 def test_a_new_connection_does_not_finish_what_the_last_one_began():
     reader = EventReader("x", 1000)
     reader.messages(b"data: half")

@@ -23,35 +23,8 @@ from interlock.wire.errors import (
 )
 from interlock.wire.limits import Limits
 from support.http_handshake import asked, ended, final, handshake, sse
-from support.http_peer import HttpPeer, answer, chunked, http, notice, refusal
-
-NEWEST = "2025-11-25"
-
-
-class talking:
-    """An open client and its scripted server; both are closed at the end."""
-
-    def __init__(self, script=None, *, revision=NEWEST, headers=None, **options):
-        self.peer = HttpPeer(script or handshake(tools_call=ok))
-        self.revision, self.headers, self.options = revision, headers, options
-
-    async def __aenter__(self):
-        await self.peer.start()
-        self.client = Client(
-            self.peer.url, revision=self.revision, headers=self.headers, verdicts=Verdicts(), **self.options
-        )
-        try:
-            await self.client.open()
-        except BaseException:
-            await self.peer.stop()
-            raise
-        return self.client, self.peer
-
-    async def __aexit__(self, *_):
-        await self.client.close()
-        await self.peer.stop()
-        if self.peer.failures:
-            raise self.peer.failures[0]
+from support.http_peer import HttpPeer, chunked, http, notice, refusal
+from support.http_session_talk import answered, events, of, ok, talking, until
 
 
 @pytest.fixture(autouse=True)
@@ -62,61 +35,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(event_reader, "_LONGEST_WAIT", 0.02)
 
 
-def ok(request, stream):
-    return answer(request, {"result": {"content": [{"type": "text", "text": "ok"}]}})
-
-
-def events(*parts):
-    """A script that answers with a stream: each part is bytes, or a function of the request."""
-
-    def script(request, stream):
-        return chunked() + b"".join(part(request) if callable(part) else part for part in parts)
-
-    return script
-
-
-def answered(request):
-    return sse(final(request)) + ended
-
-
-async def until(condition):
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def of(peer, method):
-    return [request for request in peer.requests if request.method == method]
-
-
 # --- what is sent ---
-
-
-async def test_a_session_from_the_first_word_to_the_last():
-    async with talking(headers={"Authorization": "Bearer x"}) as (client, peer):
-        assert client.revision == NEWEST
-        assert (await client.call_tool("t")).text == "ok"
-        await until(lambda: of(peer, "GET"))
-    assert sorted(peer.methods) == ["DELETE", "GET", "initialize", "notifications/initialized", "tools/call"]
-    assert peer.methods[:2] == ["initialize", "notifications/initialized"]
-    first, *rest = peer.requests
-    assert (first.header("mcp-session-id"), first.header("mcp-protocol-version")) == (None, None)
-    for request in rest:
-        assert request.header("mcp-session-id") == "s1"
-        assert request.header("mcp-protocol-version") == NEWEST
-        assert request.header("mcp-method") is None
-    for request in peer.requests:
-        assert request.header("authorization") == "Bearer x"
-        wanted = "text/event-stream" if request.verb == "GET" else "application/json, text/event-stream"
-        assert request.header("accept") == wanted
-
-
-async def test_the_version_is_the_one_agreed_on():
-    script = handshake(version="2025-06-18", tools_call=ok)
-    async with talking(script, revision=(NEWEST, "2025-06-18")) as (client, peer):
-        await client.call_tool("t")
-        assert client.revision == "2025-06-18"
-    assert {request.header("mcp-protocol-version") for request in peer.requests[1:]} == {"2025-06-18"}
 
 
 async def test_without_a_session_there_is_none_to_name_or_to_end():
@@ -419,46 +338,6 @@ async def test_a_stream_that_breaks_is_opened_again(breaks):
 # --- resuming ---
 
 
-async def test_a_call_goes_on_where_its_stream_was_let_go():
-    """2025-11-25 polling: an id, a time to wait, and the end of the connection; the rest comes on a GET."""
-
-    async def listening(request, stream):
-        if request.header("last-event-id") is None:
-            return http(405)
-        [call] = of(peer, "tools/call")
-        if request.header("last-event-id") == "p1":
-            return chunked() + sse(notice("notifications/progress", progressToken=call.id, progress=1), id="p2") + ended
-        return chunked() + sse(final(call), id="p3") + ended
-
-    steps = []
-    script = handshake(GET=listening, tools_call=events(sse(id="p1", retry=30), ended))
-    async with talking(script) as (client, peer):
-        assert (await client.call_tool("t", on_progress=lambda step, *_: steps.append(step))).text == "ok"
-    assert steps == [1]
-    resumed = [request.header("last-event-id") for request in of(peer, "GET")]
-    assert [each for each in resumed if each] == ["p1", "p2"]
-    assert len(of(peer, "tools/call")) == 1
-
-
-async def test_the_time_to_wait_is_kept_to(monkeypatch):
-    slept, sleep = [], asyncio.sleep
-
-    async def noted(seconds, result=None):
-        slept.append(seconds)
-        return await sleep(min(seconds, 0.01), result)
-
-    def listening(request, stream):
-        if request.header("last-event-id") is None:
-            return http(405)
-        return chunked() + sse(final(of(peer, "tools/call")[0])) + ended
-
-    script = handshake(GET=listening, tools_call=events(sse(id="p1", retry=77_000), ended))
-    async with talking(script) as (client, peer):
-        monkeypatch.setattr(asyncio, "sleep", noted)
-        await client.call_tool("t")
-    assert [each for each in slept if each > 1] == [77.0]
-
-
 @pytest.mark.parametrize("breaks", ["reset", "mid-event", "half an answer"])
 async def test_a_stream_that_breaks_behind_an_id_is_resumed(breaks):
     async def call(request, stream):
@@ -530,26 +409,6 @@ async def test_polling_ends_with_the_deadline_of_the_call():
 # --- giving up ---
 
 
-@pytest.mark.parametrize("silent", [b"", chunked(), chunked() + sse(id="p1")])
-async def test_giving_up_tells_the_server_and_lets_go_of_the_response(silent):
-    async def call(request, stream):
-        await stream.write(silent)
-        await stream.gone()
-        left.set()
-
-    left = asyncio.Event()
-    async with talking(handshake(tools_call=call)) as (client, peer):
-        task = asyncio.ensure_future(client.call_tool("t"))
-        await until(lambda: of(peer, "tools/call"))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: of(peer, "notifications/cancelled"))
-        await asyncio.wait_for(left.wait(), 20)
-    [told] = of(peer, "notifications/cancelled")
-    assert told.params["requestId"] == of(peer, "tools/call")[0].id
-
-
 async def test_initialize_is_never_cancelled():
     async def silence(request, stream):
         await stream.gone()
@@ -560,24 +419,6 @@ async def test_initialize_is_never_cancelled():
 
 
 # --- the end of a session ---
-
-
-@pytest.mark.parametrize("body", [b"", b"gone", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"x"}}'])
-async def test_a_forgotten_session_is_begun_anew_and_the_call_said_again(body):
-    def call(request, stream):
-        return http(404, body) if request.header("mcp-session-id") == "s1" else ok(request, stream)
-
-    names = ["s1", "s2"]
-
-    def hello(request, stream):
-        return handshake(session=names.pop(0))(request, stream)
-
-    async with talking(handshake(initialize=hello, tools_call=call)) as (client, peer):
-        assert (await client.call_tool("t")).text == "ok"
-    _, again = of(peer, "initialize")
-    assert again.header("mcp-session-id") is None
-    assert [request.header("mcp-session-id") for request in of(peer, "tools/call")] == ["s1", "s2"]
-    assert [request.header("mcp-session-id") for request in of(peer, "DELETE")] == ["s2"]
 
 
 async def test_a_server_that_forgets_every_session_is_not_asked_for_ever():

@@ -4,8 +4,6 @@ import asyncio
 
 import pytest
 
-from interlock import Client
-from interlock.revisions.probing import Verdicts
 from interlock.transport import sse_session
 from interlock.wire.errors import (
     ConnectionClosed,
@@ -16,47 +14,22 @@ from interlock.wire.errors import (
 )
 from interlock.wire.limits import Limits
 from support.http_handshake import asked, ended, old_server, sse
-from support.http_peer import HttpPeer, chunk, chunked, http
+from support.http_peer import chunk, chunked, http
+from support.http_session_talk import talking as talking_to_a_peer
 
 OLDEST = "2024-11-05"
 
 
-class talking:
+class talking(talking_to_a_peer):
     """An open client and its old server; both are closed at the end."""
 
     def __init__(self, server=None, *, revision=None, **options):
         self.server = server if server is not None else old_server()
-        self.peer = HttpPeer(self.server)
-        self.revision, self.options = revision, options
+        super().__init__(self.server, revision=revision, **options)
 
     async def __aenter__(self):
-        await self.peer.start()
-        self.client = Client(self.peer.url, revision=self.revision, verdicts=Verdicts(), **self.options)
-        try:
-            await self.client.open()
-        except BaseException:
-            await self.peer.stop()
-            raise
-        return self.client, self.server, self.peer
-
-    async def __aexit__(self, *_):
-        await self.client.close()
-        await self.peer.stop()
-        if self.peer.failures:
-            raise self.peer.failures[0]
-
-
-async def test_an_old_server_is_found_step_by_step():
-    async with talking(headers={"Authorization": "Bearer x"}) as (client, server, peer):
-        assert client.revision == OLDEST
-        assert (await client.call_tool("t")).text == "ok"
-        first = [(request.verb, request.path) for request in peer.requests[:4]]
-    assert first == [("POST", "/mcp"), ("POST", "/mcp"), ("GET", "/mcp"), ("POST", "/messages?session=1")]
-    assert [request.method for request in server.posts] == ["initialize", "notifications/initialized", "tools/call"]
-    assert {request.header("authorization") for request in peer.requests} == {"Bearer x"}
-    assert {request.header("mcp-session-id") for request in peer.requests} == {None}
-    [get] = [request for request in peer.requests if request.verb == "GET"]
-    assert get.header("accept") == "text/event-stream"
+        client, peer = await super().__aenter__()
+        return client, self.server, peer
 
 
 async def test_closing_ends_the_stream():

@@ -92,15 +92,14 @@ def _with_defaults(question: Question, answer: Result) -> Result:
     content: Any = answer.get("content")
     if not isinstance(fields, dict) or not isinstance(content, dict | None):
         return answer
-    proposed = {
-        name: field["default"]
-        for name, field in cast("dict[str, Any]", fields).items()
-        if isinstance(field, dict) and "default" in field and _fits(name, cast("dict[str, Any]", field))
-    }
+    proposed: dict[str, Any] = {}
+    for name, field in cast("dict[str, Any]", fields).items():
+        if "default" in field and _fits(name, field):
+            proposed[name] = field["default"]
     return {**answer, "content": {**proposed, **(content or {})}} if proposed else answer
 
 
-def _fits(name: str, field: dict[str, Any]) -> bool:
+def _fits(name: str, field: Mapping[str, Any]) -> bool:
     """A server may propose what it does not accept: then it proposes nothing."""
     try:
         check_content({"properties": {name: field}}, {name: field["default"]})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -84,6 +84,7 @@ class Client(Verbs):
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
+        allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
         version: str = __version__,
@@ -106,7 +107,7 @@ class Client(Verbs):
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
         super().__init__()
-        self._target = target_of(target, limits, headers)
+        self._target = target_of(target, limits, headers, allowed_hosts)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
             elicit=elicit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..revisions.client_edge import ClientEdge
@@ -45,15 +45,18 @@ class ClientLine(Duplex):
         self.side.edge = edge
 
 
-def target_of(target: Any, limits: Limits, headers: Mapping[str, str] | None = None) -> Target | HttpTarget:
+def target_of(
+    target: Any, limits: Limits, headers: Mapping[str, str] | None = None, allowed_hosts: Iterable[str] = ()
+) -> Target | HttpTarget:
     """A URL, a server object, a command, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
-        return HttpTarget(endpoint_of(target, headers), limits)
-    if headers is not None:
-        raise LocalError("headers= belongs to a target that is an http:// or https:// URL")
+        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits)
+    if headers is not None or allowed_hosts:
+        which = "allowed_hosts" if headers is None else "headers"
+        raise LocalError(f"{which}= belongs to a target that is an http:// or https:// URL")
     return _of_channels(target, limits)
 
 

@@ -15,12 +15,13 @@ from ..wire.exchange import Handler, Lasting, Result
 from ..wire.frames import Id, encode, encode_error, encode_result
 from .revision import Era, Revision
 from .served import Served
-from .shaping import shape_result
+from .shaping import shaper
 from .stamp import NO_STAMP, Stamp
 
 __all__ = ["answer", "direct", "refuse"]
 
 log = logging.getLogger("interlock.server")
+_HANDSHAKE = Era.HANDSHAKE
 
 
 async def answer(handler: Handler, exchange: Served, id: Id, stamp: Stamp = NO_STAMP) -> bytes:
@@ -98,7 +99,7 @@ def _form(revision: Revision, method: str, result: Lasting, stamp: Stamp) -> Raw
 
 
 def _in_words_of(revision: Revision, method: str, result: Result, stamp: Stamp) -> Result:
-    return shape_result(revision, method, result) if revision.era is Era.HANDSHAKE else stamp.on(result)
+    return shaper(revision, method)(result) if revision.era is _HANDSHAKE else stamp.on(result)
 
 
 def _internal(method: str) -> InternalError:

@@ -19,7 +19,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.methods import METHODS
 from .header_values import encode_value
 
-__all__ = ["Reply", "headers_for", "form_of", "answer_in", "message_in", "status_error", "is_redirect"]
+__all__ = ["Reply", "plain_headers", "headers_for", "form_of", "answer_in", "message_in", "status_error", "is_redirect"]
 
 JSON, EVENTS = "application/json", "text/event-stream"
 _REDIRECTS = frozenset({307, 308})  # the others turn a POST into a GET
@@ -57,18 +57,29 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     def media(self) -> str:
         return self.content_type.partition(";")[0].strip().lower()
 
+    @property
+    def packed(self) -> str | None:
+        """How the body is packed, to be shown; None when it is as it is."""
+        return None if self.content_encoding.strip().lower() in ("", "identity") else display(self.content_encoding, 40)
+
 
 # --- the request ----------------------------------------------------------------------------------
 
 
-def headers_for(method: str, params: Mapping[str, Any], version: str | None, more: Mapping[str, str]) -> dict[str, str]:
-    """Every header of the POST but those of HTTP itself; `more` adds, and never replaces one of the protocol's."""
+def plain_headers(more: Mapping[str, str], accept: str) -> dict[str, str]:
+    """What every request of ours says, of MCP or not."""
     headers = dict(more)
     if not any(name.lower() == "user-agent" for name in more):
         headers["User-Agent"] = f"interlock/{__version__}"
-    headers["Content-Type"] = JSON
-    headers["Accept"] = f"{JSON}, {EVENTS}"
+    headers["Accept"] = accept
     headers["Accept-Encoding"] = "identity"  # what is not packed cannot unpack into more than we are ready to hold
+    return headers
+
+
+def headers_for(method: str, params: Mapping[str, Any], version: str | None, more: Mapping[str, str]) -> dict[str, str]:
+    """Every header of the POST but those of HTTP itself; `more` adds, and never replaces one of the protocol's."""
+    headers = plain_headers(more, f"{JSON}, {EVENTS}")
+    headers["Content-Type"] = JSON
     if version is not None:
         headers["MCP-Protocol-Version"] = version
     headers["Mcp-Method"] = encode_value(method)
@@ -88,8 +99,8 @@ def form_of(reply: Reply, method: str) -> Literal["json", "events"]:
     With any status a JSON body may hold the answer (modern.md §4), but 401, or a challenge to authorise, speaks of
     credentials: its header says what to do, and the body is at most a copy.
     """
-    if reply.content_encoding.strip().lower() not in ("", "identity"):
-        raise BadResult(f"{method}: the server packed its answer ({display(reply.content_encoding, 40)}), unasked")
+    if reply.packed is not None:
+        raise BadResult(f"{method}: the server packed its answer ({reply.packed}), unasked")
     if reply.status == 401 or (reply.status == 403 and reply.challenge is not None):
         raise status_error(reply, method)
     if reply.status == 200 and reply.media in (JSON, EVENTS):

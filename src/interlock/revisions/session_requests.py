@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from ..version import __version__
 from ..wire.display import display
 from ..wire.errors import BadFrame, BadResult, HttpStatus, InterlockError, InternalError, Refused, RemoteError
 from ..wire.frames import Id, read_frame
 from ..wire.limits import Limits
-from .http_requests import EVENTS, JSON, Reply
+from .http_requests import EVENTS, JSON, Reply, plain_headers
 
 __all__ = ["session_headers", "session_in", "is_gone", "no_stream_because", "can_be_sent", "says_older", "SAYS_OLDER"]
 
@@ -33,11 +32,7 @@ def session_headers(
     after: str | None = None,
 ) -> dict[str, str]:
     """Every header but those of HTTP itself; `after` is the id of the event behind which a stream goes on."""
-    headers = dict(more)
-    if not any(name.lower() == "user-agent" for name in more):
-        headers["User-Agent"] = f"interlock/{__version__}"
-    headers["Accept"] = EVENTS if verb == "GET" else f"{JSON}, {EVENTS}"
-    headers["Accept-Encoding"] = "identity"  # what is not packed cannot unpack into more than we are ready to hold
+    headers = plain_headers(more, EVENTS if verb == "GET" else f"{JSON}, {EVENTS}")
     if verb == "POST":
         headers["Content-Type"] = JSON
     if session is not None:
@@ -75,8 +70,8 @@ def no_stream_because(reply: Reply, what: str) -> InterlockError | None:
         return HttpStatus(f"{what}: HTTP status {reply.status}", reply.status, challenge=reply.challenge)
     if reply.media != EVENTS:
         return RemoteError(f"{what}: the server gave {display(reply.media, 60) or 'no content type'}, no events")
-    if reply.content_encoding.strip().lower() not in ("", "identity"):
-        return RemoteError(f"{what}: the server packed its events ({display(reply.content_encoding, 40)}), unasked")
+    if reply.packed is not None:
+        return RemoteError(f"{what}: the server packed its events ({reply.packed}), unasked")
     return None
 
 

@@ -7,7 +7,7 @@ change nothing is not made at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from .revision import Revision
 
-__all__ = ["shape_result", "shape_noun", "plain"]
+__all__ = ["shape_result", "shape_noun", "shaper", "plain"]
 
 Walk = Callable[[Any], Any]
 
@@ -57,29 +57,44 @@ _PERHAPS_UNKNOWN = frozenset({*_NEWEST_MEMBERS, "_meta"})
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
     """`result` in the words of `revision`; a fresh dict where anything differs."""
-    return _shaper(revision, method if method in METHODS else "")(result)
+    return shaper(revision, method)(result)
 
 
-@cache
-def _shaper(revision: Revision, method: str) -> Walk:
-    """What is done to the results of one method, decided once; no method stands for all of authors' own."""
+@lru_cache(1024)  # a handler may answer to any name
+def shaper(revision: Revision, method: str) -> Walk:
+    """What is done to the results of one method, decided once."""
+    official = method in METHODS
     steps: list[Walk] = []
     if not revision.tells_arguments and method == "tools/call":
         steps.append(_refuse_bad_arguments)
     if "Result.resultType" in revision.unknown:
         # Of an author's own method only the identity is ours: nobody else knows what its members mean.
-        steps.append(_without_newest_members if method else _without_identity)
+        steps.append(_without_newest_members if official else _without_identity)
     if not revision.any_output and method in _OBJECTS_ONLY:
         steps.append(_OBJECTS_ONLY[method])
     if walk := _walk(revision, RESULT_NOUN.get(method, "")):
         steps.append(walk)
 
+    return _one_after_the_other(steps)
+
+
+def _one_after_the_other(steps: list[Walk]) -> Walk:
+    looked_at = [_LOOKED_AT.get(step) for step in steps]
+    known = [members for members in looked_at if members is not None]
+    is_untouched = frozenset[str]().union(*known).isdisjoint if len(known) == len(steps) else _never
+
     def shape(result: Any) -> Any:
+        if is_untouched(result):  # as most are: then no step has to be gone through
+            return result
         for step in steps:
             result = step(result)
         return result
 
-    return steps[0] if len(steps) == 1 else shape
+    return shape
+
+
+def _never(result: Any) -> bool:
+    return False
 
 
 def _refuse_bad_arguments(result: Result) -> Result:
@@ -183,6 +198,15 @@ def _without_identity(result: Result) -> Result:
     else:
         del kept["_meta"]
     return kept
+
+
+_LOOKED_AT: dict[Walk, frozenset[str]] = {
+    _without_newest_members: _PERHAPS_UNKNOWN,
+    _without_identity: frozenset({"_meta"}),
+    _with_object_output: frozenset({"structuredContent"}),
+    _with_object_schemas: frozenset({"tools"}),
+}
+"""The members that a step looks at: it leaves a result without them alone."""
 
 
 @cache

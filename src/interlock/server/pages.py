@@ -43,6 +43,8 @@ class Catalogue(Generic[T]):
         self._member = member
         self._page_size = page_size
         self._items: dict[str, tuple[int, T, Any]] = {}
+        self._by_name: dict[str, T] = {}
+        self.get = self._by_name.get
         self._next = 0
         self._pages: dict[str, Lasting] = {}
         self._apart: dict[tuple[bytes, str], Lasting] = {}
@@ -54,6 +56,7 @@ class Catalogue(Generic[T]):
 
     def add(self, name: str, item: T, noun: Any) -> None:
         self._items[name] = (self._next, item, noun)
+        self._by_name[name] = item
         self._next += 1
         self.offered = True
         self.forget_pages()
@@ -61,15 +64,12 @@ class Catalogue(Generic[T]):
     def remove(self, name: str) -> bool:
         """True when there was one."""
         found = self._items.pop(name, None) is not None
+        self._by_name.pop(name, None)
         self.forget_pages()
         return found
 
     def forget_pages(self) -> None:
         self._pages, self._apart = {}, {}
-
-    def get(self, name: str) -> T | None:
-        found = self._items.get(name)
-        return found[1] if found else None
 
     def items(self) -> list[T]:
         return [item for _, item, _ in list(self._items.values())]

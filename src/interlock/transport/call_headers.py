@@ -24,6 +24,6 @@ def headers_now(endpoint: Endpoint) -> dict[str, str]:
 
 def with_headers(endpoint: Endpoint, headers: Mapping[str, str]) -> dict[str, str]:
     """Those of the endpoint and these, checked; of two with one name the latter holds."""
-    own = endpoint_of(endpoint.url, headers).headers
+    own = endpoint_of(endpoint.url, headers, allowed_hosts=endpoint.allowed).headers
     names = {name.lower() for name in own}
     return {name: value for name, value in endpoint.headers.items() if name.lower() not in names} | own

@@ -1,20 +1,23 @@
-"""Where an HTTP client sends its requests, checked before anything is sent: the URL and the headers of its owner."""
+"""Where HTTP requests go, checked before anything is sent: the URL, by who named it, and the headers of the owner."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import LocalError
+from ..wire.errors import LocalError, RemoteError
 from ..wire.patterns import pattern
+from .addresses import literal_in
+from .policies import NAMED, NAMED_HERE, TYPED, Permit, Policy, is_here, permit_of
 
 __all__ = ["Endpoint", "endpoint_of"]
 
 _TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HOST = pattern(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address; the second one came in brackets
+_HOST = pattern(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address
+_AUTHORITY = pattern(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\])(?::[0-9]*)?")  # and nothing around it
 _PORTS = {"http": 80, "https": 443}
 _OURS = ("content-", "mcp-", "proxy-")
 _OF_HTTP = {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"}
@@ -24,11 +27,13 @@ _MOST_HEADER_BYTES = 64 * 1024
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One MCP endpoint. `origin` is scheme, host and port: what a redirect must not leave."""
+    """A URL that may be asked. `origin` is scheme, host and port: what a redirect must not leave."""
 
     url: str
     origin: str
+    permit: Permit
     headers: dict[str, str] = {}
+    allowed: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         """Headers and queries hold secrets; what is printed into a log must not."""
@@ -42,11 +47,41 @@ class Endpoint(msgspec.Struct, frozen=True):
         except (LocalError, ValueError):
             return None
 
+    def named(self, url: str, headers: Mapping[str, str] | None = None) -> Endpoint:
+        """A URL that the server behind this one has named, or `RemoteError`. Our own headers do not go there.
 
-def endpoint_of(url: str, headers: Mapping[str, str] | None = None) -> Endpoint:
-    """Check both, or raise `LocalError`; the message never shows what may be a secret."""
-    parts = _parsed(url)
-    return Endpoint(url, origin_of(parts), _checked(headers or {}))
+        On our own origin the server may name what it likes: there we ask anyway.
+        """
+        try:
+            ours = origin_of(_parsed(url)) == self.origin
+        except LocalError as error:
+            raise RemoteError(f"the server named a URL that is not asked: {error}") from None
+        policy = self.permit.policy if ours else NAMED_HERE if is_here(self.permit.host) else NAMED
+        return endpoint_of(url, headers, policy=policy, allowed_hosts=self.allowed)
+
+
+def endpoint_of(
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    policy: Policy = TYPED,
+    allowed_hosts: Iterable[str] = (),
+) -> Endpoint:
+    """Check all, or raise `LocalError` (`RemoteError` for what a server named); secrets are never shown."""
+    parts, allowed = _parsed(url), _names(allowed_hosts)
+    permit = permit_of(policy, parts.scheme, parts.hostname or "", allowed)
+    return Endpoint(url, origin_of(parts), permit, _checked(headers or {}), allowed)
+
+
+def _names(allowed_hosts: Iterable[str]) -> frozenset[str]:
+    if isinstance(allowed_hosts, str):
+        raise LocalError("allowed_hosts is a list of names, not one name")
+    names = frozenset(name.lower().removeprefix("[").removesuffix("]") for name in allowed_hosts)
+    for name in names:
+        if not _HOST.fullmatch(name):
+            told = "write it as it stands in the URL, without scheme and port"
+            raise LocalError(f"allowed_hosts: {display(name, 100)!r} is no host: {told}")
+    return names
 
 
 def origin_of(parts: SplitResult) -> str:
@@ -68,8 +103,12 @@ def _parsed(url: str) -> SplitResult:
         raise LocalError(f"{shown!r}: the URL of an MCP endpoint begins with http:// or https://")
     if "@" in parts.netloc:
         raise LocalError(f"{shown!r}: no credentials in URLs, they end up in logs: use headers= for them")
-    if not parts.hostname or not _HOST.fullmatch(parts.hostname) or port == 0:
+    if not parts.hostname or not _AUTHORITY.fullmatch(parts.netloc) or port == 0:
         raise LocalError(f"{shown!r}: the URL names no host, or no port that exists")
+    try:
+        literal_in(parts.hostname)
+    except ValueError as error:
+        raise LocalError(f"{shown!r}: {error}") from None
     if parts.fragment or url.endswith("#"):
         raise LocalError(f"{shown!r}: a fragment (#...) never reaches a server: leave it out")
     return parts

@@ -14,7 +14,7 @@ from ..wire.sse import EventParser
 
 __all__ = ["EventReader"]
 
-_REMEMBERED = 1024  # ids of events; one that comes again later than that is taken for a new one
+_REMEMBERED = 1024  # ids of events (of 4096 characters at most); one that comes again later is taken for a new one
 _FIRST_WAIT = 1.0  # seconds before a stream is asked for again, where the server did not say how long
 _SHORTEST_WAIT = 0.05  # seconds; a server that says less is not asked without a pause
 _LONGEST_WAIT = 30.0  # seconds to which the wait grows while nothing comes; what the server says is kept to anyway
@@ -56,8 +56,8 @@ class EventReader:
 
     def _is_new(self, id: str) -> bool:
         self.after = id if can_be_sent(id) else None
-        if not id:
-            return True  # an empty one only says that there is no place to go on from
+        if self.after is None:
+            return True  # there is no place to go on from, so nothing comes twice; and it may be too long to keep
         if id in self._seen:
             return False
         self._seen.add(id)

@@ -13,6 +13,7 @@ from .pipes import FdReader, FdWriter
 
 __all__ = ["LineChannel"]
 
+_SPACE = 32  # no byte above it is white space
 _TOGETHER = 32  # lines that are worked on before their answers are written
 _FLUSH_WITHIN = 2.0  # seconds that a close waits for the peer to take what was said last
 
@@ -56,9 +57,9 @@ class LineChannel:
         writer.hold()
         try:
             for number, line in enumerate(self._framer.feed(chunk), 1):
-                if isinstance(line, Oversized):
+                if type(line) is Oversized:
                     receiver.oversized(line.beginning, line.size)
-                elif line and not line.isspace():
+                elif type(line) is bytes and line and (line[0] > _SPACE or not line.isspace()):
                     receiver.received(line)
                 if not number % _TOGETHER:
                     writer.flush()

@@ -1,9 +1,10 @@
 """The one guarded way out: every HTTP request of a client goes through an `Outbound`, and nothing else opens a socket.
 
 What it guards, wherever the request comes from: it goes to the origin of its endpoint and nowhere else, whatever a
-server says in a redirect; the headers of the owner (credentials) leave only for that origin; nothing of the
-environment, no cookie and no unpacking is let in; heads, bodies and lingering streams are bounded; a request that is
-given up leaves no socket behind. All clients of one event loop share one pool of sockets and one TLS context.
+server says in a redirect, and there only to addresses that are allowed to whoever named the URL (`policies.py`); the
+headers of the owner (credentials) leave only for that origin; nothing of the environment, no cookie and no unpacking
+is let in; heads, bodies and lingering streams are bounded; a request that is given up leaves no socket behind. All
+clients of one event loop share one pool of sockets, and all of a process one TLS context.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ..wire.errors import (
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
+from .resolving import check_peer, judging_resolver, permit_in_force
 
 if TYPE_CHECKING:
     import aiohttp
@@ -45,6 +47,8 @@ _REUSED_FOR = 4.0  # seconds an idle socket is kept: shorter than the 5 s after 
 _LINGER = 1.0  # seconds a body may take to end after what was wanted before its socket is closed instead of reused
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
+_LONGEST_HEADER = 8190  # bytes of the first line or of one header of a response; more is no proper HTTP
+_MOST_HEADERS = 128  # of a response, likewise
 _AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
 _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
@@ -103,12 +107,14 @@ class Outbound:
     ) -> aiohttp.ClientResponse:
         """Ask, and note on which connection that is done."""
         before = _lease.set((lease, self._used))
+        permit_before = permit_in_force.set(self.endpoint.permit)
         try:
             return await self._ask(verb, url, body, headers, again)
         except BaseException:
             self._cut(lease)
             raise
         finally:
+            permit_in_force.reset(permit_before)
             _lease.reset(before)
 
     def _let_go(self, response: aiohttp.ClientResponse, lease: list[asyncio.Transport]) -> None:
@@ -153,6 +159,31 @@ class Outbound:
                 return bytes(body)
         raise BadResult(f"{what}: the answer is larger than {limit} bytes")
 
+    @asynccontextmanager
+    async def within(
+        self,
+        what: str,
+        seconds: float,
+        verb: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        url: str | None = None,
+        *,
+        aside: bool = False,
+    ) -> AsyncGenerator[tuple[Reply, aiohttp.ClientResponse]]:
+        """`sent` with a deadline for all that is done with the response; whatever happens is an error of ours."""
+        begun = False
+        try:
+            async with asyncio.timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
+                begun = True
+                yield sent
+        except InterlockError:
+            raise
+        except TimeoutError:
+            raise CallTimeout(what, seconds, "total") from None
+        except Exception as error:
+            raise self.as_ours(error, what, begun) from error
+
     async def accepted(
         self,
         what: str,
@@ -164,24 +195,15 @@ class Outbound:
         aside: bool = False,
     ) -> None:
         """POST what has no answer, a notification say, and wait until it is accepted; `gone` is what a 404 means."""
-        try:
-            async with (
-                asyncio.timeout(_ACCEPTED_WITHIN),
-                self.sent("POST", body, headers, url, aside=aside) as (reply, response),
-            ):
-                if reply.status == 404 and gone is not None:
-                    raise gone
-                if not 200 <= reply.status < 300:
-                    form_of(reply, what)
-                    frame = answer_in(await self.whole(response, what), reply, 0, what, self._limits)
-                    raise error_of(frame, CLASS_OF) or status_error(reply, what)
-                await drain(response)
-        except InterlockError:
-            raise
-        except TimeoutError:
-            raise CallTimeout(what, _ACCEPTED_WITHIN, "total") from None
-        except Exception as error:
-            raise self.as_ours(error, what, False) from error
+        sent = self.within(what, _ACCEPTED_WITHIN, "POST", body, headers, url, aside=aside)
+        async with sent as (reply, response):
+            if reply.status == 404 and gone is not None:
+                raise gone
+            if not 200 <= reply.status < 300:
+                form_of(reply, what)
+                frame = answer_in(await self.whole(response, what), reply, 0, what, self._limits)
+                raise error_of(frame, CLASS_OF) or status_error(reply, what)
+            await drain(response)
 
     def as_ours(self, error: Exception, what: str, begun: bool) -> InterlockError:
         """Errors of the HTTP library in the words of this one."""
@@ -268,6 +290,11 @@ class _Pool:
         class Connector(aiohttp.TCPConnector):
             async def connect(self, req: Any, traces: Any, timeout: Any) -> Any:
                 connection = await super().connect(req, traces, timeout)
+                try:
+                    check_peer(connection.transport)
+                except BaseException:
+                    connection.close()
+                    raise
                 _note(connection.transport)
                 return connection
 
@@ -276,11 +303,21 @@ class _Pool:
         self.sockets: WeakSet[socket.socket] = WeakSet()
         self.session = aiohttp.ClientSession(
             # how many sockets there are at once is bounded by each client
-            connector=Connector(limit=0, keepalive_timeout=_REUSED_FOR, ssl=True, socket_factory=self._socket),
+            connector=Connector(
+                limit=0,
+                keepalive_timeout=_REUSED_FOR,
+                ssl=True,
+                socket_factory=self._socket,
+                resolver=judging_resolver(),
+                use_dns_cache=False,  # who may reach an address is judged for each one who asks
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # our own deadlines stand around it
             trust_env=False,
             auto_decompress=False,
+            max_line_size=_LONGEST_HEADER,
+            max_field_size=_LONGEST_HEADER,
+            max_headers=_MOST_HEADERS,
         )
 
     @classmethod

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
-from asyncio import current_task, isfuture
+from asyncio import isfuture
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public to "Extending asyncio" in its docs
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from sys import getrefcount
-from typing import Any
+from typing import Any, cast
 from weakref import getweakrefcount
 
 from msgspec import Struct
@@ -35,6 +36,10 @@ Reply = Callable[[Id | None, bytes | None], None]
 """Takes the id of a request and its answer, or None where none may be sent."""
 _NOTHING_YET: Any = object()
 _nesting = threading.local()
+# Python 3.11 has no such function in C, but the table behind it: looked up once per request, that counts.
+_current: Callable[[asyncio.AbstractEventLoop], Any] = (
+    asyncio.current_task if sys.version_info >= (3, 12) else cast(Any, asyncio.tasks)._current_tasks.get
+)
 
 
 class Run(Struct, eq=False):
@@ -182,7 +187,7 @@ class _Shift(Coroutine[Any, Any, None]):
         """Work on it until it ends or waits. True: it has ended, and the next one may begin here too."""
         runs, task = self._runs, self.task
         loop, run.shift = runs.loop, self
-        outer = current_task(loop)
+        outer = _current(loop)
         depth = getattr(_nesting, "depth", 0) if outer is not None else 0
         if runs.behind or depth >= _NESTED:
             self._take(run)

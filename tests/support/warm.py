@@ -1,0 +1,158 @@
+"""Servers as processes that need not start from nothing: `interlock run FILE` in a fork of one that has imported it.
+
+Each is a real process behind real pipes. Left out is only the tenth of a second in which Python starts and imports
+what it has imported a thousand times; that has tests of its own, which start what users start.
+
+    channel = WarmChannel(path)          # within a session that holds `nursery()`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+_door: socket.socket | None = None
+
+
+# --- here -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def nursery() -> Iterator[None]:
+    """The process that forks, as long as this lasts."""
+    global _door
+    from interlock.transport.child import Command
+
+    _door, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    words = [sys.executable, "-P", __file__, str(far.fileno())]
+    env = {**Command.of(words).environment(), "PYTHONPATH": str(ROOT / "src")}
+    parent = subprocess.Popen(words, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, env=env, cwd=ROOT)
+    far.close()
+    try:
+        yield
+    finally:
+        _door.close()
+        _door = None
+        parent.wait(30)
+
+
+def available() -> bool:
+    """Somebody holds a nursery; where processes have no handles nobody does."""
+    return _door is not None
+
+
+def start(path: Path, streams: tuple[int, int, int]) -> int:
+    """A new process with these standard streams; its handle."""
+    assert _door is not None
+    socket.send_fds(_door, [str(path).encode()], streams)
+    _, handles, _, _ = socket.recv_fds(_door, 16, 1)
+    return handles[0]
+
+
+class Process:
+    """What `start` gave, and the file that its stderr is."""
+
+    def __init__(self, path: Path) -> None:
+        stdin, self.write_fd = os.pipe()
+        self.read_fd, stdout = os.pipe()
+        self._stderr = os.memfd_create("stderr")
+        self._said: str | None = None
+        self._handle = start(path, (stdin, stdout, self._stderr))
+        os.close(stdin)
+        os.close(stdout)
+
+    def stderr(self) -> str:
+        if self._said is None:
+            return os.pread(self._stderr, os.fstat(self._stderr).st_size, 0).decode(errors="replace")
+        return self._said
+
+    async def end(self) -> None:
+        """Its input is closed: wait, terminate, wait, kill. A second time is nothing."""
+        if self._said is not None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL, None):
+            if await self._gone(5):
+                break
+            assert number is not None, "a killed process is still there"
+            signal.pidfd_send_signal(self._handle, number)
+        self._said = self.stderr()
+        os.close(self._handle)
+        os.close(self._stderr)
+
+    async def _gone(self, seconds: float) -> bool:
+        loop, exited = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._handle, exited.set)
+        try:
+            async with asyncio.timeout(seconds):
+                await exited.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._handle)
+        return True
+
+
+# --- there ------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    door = socket.socket(fileno=int(sys.argv[1]))
+    _import_all()
+    gc.freeze()  # no child looks through all of this again when it ends
+    while True:
+        path, streams, _, _ = socket.recv_fds(door, 4096, 3)
+        if not path:
+            return
+        _reap()
+        child = os.fork()
+        if child == 0:
+            door.close()
+            _become(path.decode(), streams)
+            return
+        handle = os.pidfd_open(child)
+        socket.send_fds(door, [b"started"], [handle])
+        for fd in (handle, *streams):
+            os.close(fd)
+
+
+def _import_all() -> None:
+    import interlock
+    import interlock.cli.run
+    import interlock.transport.stdio_server
+
+    for name in interlock.__all__:
+        getattr(interlock, name)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _become(path: str, streams: list[int]) -> None:
+    """The process that `python -m interlock run PATH` would be."""
+    from interlock.cli.main import main as interlock
+
+    os.setsid()
+    for number, fd in enumerate(streams):
+        os.dup2(fd, number)
+        os.close(fd)
+    sys.path.insert(0, os.getcwd())
+    sys.argv = ["interlock", "run", path]
+    interlock()
+
+
+if __name__ == "__main__":
+    main()
