@@ -74,12 +74,15 @@ async def test_a_notice_ends_what_is_kept_in_the_handshake_era_too(revision):
 
 @pytest.mark.requirement("CACHE-016")
 async def test_what_is_private_is_kept_for_one_user_alone():
-    async with HttpPeer(http_server(tools_list={**page("a"), **hints(NEWEST)})) as peer:
-        async with Client(peer.url, verdicts=Verdicts()) as one, Client(peer.url, verdicts=Verdicts()) as other:
-            for user in ("ada", "bob", "ada"):
-                await one.list_tools(headers={"Authorization": f"Bearer {user}"})
-            await one.list_tools()
-            await other.list_tools()
+    def client():
+        return Client(peer.url, verdicts=Verdicts())
+
+    script = http_server(tools_list={**page("a"), **hints(NEWEST)})
+    async with HttpPeer(script) as peer, client() as one, client() as other:
+        for user in ("ada", "bob", "ada"):
+            await one.list_tools(headers={"Authorization": f"Bearer {user}"})
+        await one.list_tools()
+        await other.list_tools()
     seen = [request.header("authorization") for request in peer.requests if request.method == "tools/list"]
     assert seen == ["Bearer ada", "Bearer bob", None, None], "one each, and another client keeps its own"
 
