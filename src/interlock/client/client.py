@@ -35,18 +35,18 @@ from ..wire.errors import (
 )
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.link import Channel, Patience
-from ..wire.meta import LOG_LEVEL, check_author_keys
+from ..wire.link import Patience
+from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
 from .answers import Answers, Callback, Roots
-from .calling import Calling, OnNotification, OnProgress, patience_of, running_loop
+from .calling import Calling, OnProgress, patience_of, running_loop
 from .explaining import explained, opening_error
 from .listening import Change, Listening, Wanted
 from .targets import ClientLine as _Line
 from .targets import Target, target_of
 from .telling import Telling
-from .verbs import Timeout, Verbs
+from .verbs import Verbs
 
 if TYPE_CHECKING:
     from ..transport.http_client import HttpLink
@@ -75,9 +75,7 @@ class Client(Verbs):
     _waiting = 0
     _closed = False
     _pinger: Pinger | None = None
-    _channel: Channel | None = None  # the last that was dialled
     _standing: Listening | None = None
-    _said: dict[str, Any] | None = None  # in the `_meta` of every request
 
     def __init__(
         self,
@@ -323,48 +321,7 @@ class Client(Verbs):
             raise NotOpen("this client is not open: use `async with` or await open()")
         return self._edge
 
-    # --- verbs ------------------------------------------------------------------------------------
-
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: Timeout = None,
-        on_progress: OnProgress | None = None,
-        on_notification: OnNotification | None = None,
-        meta: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Result:
-        """Any request, by name; the members of its result as they came."""
-        check_author_keys(meta, trace=True)
-        sent = dict(params or {})
-        if "_meta" in sent:  # raw params may ask for log messages of their own level, nothing else that is reserved
-            check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
-        if meta:
-            sent["_meta"] = {**sent.get("_meta", {}), **meta}
-        if self._said is not None:
-            sent["_meta"] = {**self._said, **sent.get("_meta", {})}
-        patience = self._patience if timeout is None else patience_of(timeout)
-        listeners = (on_progress, on_notification, self._heard)
-        exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
-        try:
-            if self._http is None and headers is None:
-                return await self._here(self._call(exchange))
-            return await self._here(self._call_with(exchange, headers))
-        except InterlockError as error:
-            explained(error, self._channel)
-            raise
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Any notification, by name."""
-        await self._here(self._tell(method, params))
-
-    async def roots_changed(self) -> None:
-        """Tell the server that the roots are others now, where the revision has a word for it."""
-        edge = await self._here(self._ready())
-        if self._answers.roots is not None and "notifications/roots/list_changed" in edge.revision.client_notices:
-            await self.notify("notifications/roots/list_changed")
+    # --- how calls travel -------------------------------------------------------------------------
 
     async def _call(self, exchange: Exchange) -> Result:
         try:

@@ -1,7 +1,8 @@
-"""What can be asked of a server: every verb a caller has, on top of one `request` (client.py).
+"""What can be asked of a server: every verb a caller has, on top of one `request`.
 
 A verb knows what its method is called, what it may be given, and what its answer is read as; how that travels is none
-of its business. What is listed is kept (lists.py), what a tool gives is compared with its schema (validation.py).
+of its business (client.py). What is listed is kept (lists.py), what a tool gives is compared with its schema
+(validation.py).
 """
 
 from __future__ import annotations
@@ -9,24 +10,30 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..revisions.client_edge import ClientEdge
 from ..revisions.stateless_client import rest_of
-from ..wire.errors import LocalError
-from ..wire.exchange import Result
-from ..wire.link import Patience
+from ..wire.errors import InterlockError, LocalError
+from ..wire.exchange import Exchange, Peer, Result
+from ..wire.link import Channel, Patience
+from ..wire.meta import LOG_LEVEL, check_author_keys
 from ..wire.types.common import LOG_LEVELS, LogLevel
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
-from .calling import OnNotification, OnProgress, patience_of
+from .answers import Answers
+from .calling import Calling, OnNotification, OnProgress, patience_of
 from .completing import Completion, Completions, params_of_completion
+from .explaining import explained
 from .listening import Change, Hub, Listening, Wanted
 from .lists import CHANGE_OF, PROMPTS, RESOURCES, TEMPLATES, TOLD_KEPT, TOOLS, Listing, Lists
 from .results import CallResult, PromptResult, read_call, read_contents, read_prompt
 from .validation import Outputs
+
+if TYPE_CHECKING:
+    from .http_target import HttpTarget
 
 __all__ = ["Verbs", "Timeout"]
 
@@ -39,8 +46,13 @@ class Verbs:
     """The calls of a client. Every verb takes `timeout=`; those that run something take `on_progress=`, `meta=` and,
     over HTTP, `headers=` of their own."""
 
+    _me: Peer
+    _answers: Answers
     _patience: Patience
     _log_level: LogLevel | None
+    _http: HttpTarget | None
+    _channel: Channel | None = None  # the last that was dialled
+    _said: dict[str, Any] | None = None  # in the `_meta` of every request
 
     def __init__(self) -> None:
         self._lists = Lists()
@@ -49,19 +61,6 @@ class Verbs:
         self._hub = Hub(self._here, self._ready, self.request, self._listened)
 
     # --- what a client offers its verbs -----------------------------------------------------------
-
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: Timeout = None,
-        on_progress: OnProgress | None = None,
-        on_notification: OnNotification | None = None,
-        meta: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Result:
-        raise NotImplementedError
 
     def _here(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Run it on the loop the client lives on."""
@@ -75,8 +74,64 @@ class Verbs:
         """The same where it was opened once, without waiting for anything."""
         raise NotImplementedError
 
+    async def _call(self, exchange: Exchange) -> Result:
+        raise NotImplementedError
+
+    async def _call_with(self, exchange: Exchange, headers: Mapping[str, str] | None) -> Result:
+        """The same with headers of its own, and without those of any other call."""
+        raise NotImplementedError
+
+    async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        raise NotImplementedError
+
+    def _heard(self, method: str, params: dict[str, Any]) -> None:
+        """What the server says and no caller listens for."""
+
     def _changed(self, change: Change) -> None:
         """Somebody may want to hear of it."""
+
+    # --- anything, by name ------------------------------------------------------------------------
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = None,
+        on_progress: OnProgress | None = None,
+        on_notification: OnNotification | None = None,
+        meta: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Any request, by name; the members of its result as they came."""
+        check_author_keys(meta, trace=True)
+        sent = dict(params or {})
+        if "_meta" in sent:  # raw params may ask for log messages of their own level, nothing else that is reserved
+            check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
+        if meta:
+            sent["_meta"] = {**sent.get("_meta", {}), **meta}
+        if self._said is not None:
+            sent["_meta"] = {**self._said, **sent.get("_meta", {})}
+        patience = self._patience if timeout is None else patience_of(timeout)
+        listeners = (on_progress, on_notification, self._heard)
+        exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
+        try:
+            if self._http is None and headers is None:
+                return await self._here(self._call(exchange))
+            return await self._here(self._call_with(exchange, headers))
+        except InterlockError as error:
+            explained(error, self._channel)
+            raise
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Any notification, by name."""
+        await self._here(self._tell(method, params))
+
+    async def roots_changed(self) -> None:
+        """Tell the server that the roots are others now, where the revision has a word for it."""
+        edge = await self._here(self._ready())
+        if self._answers.roots is not None and "notifications/roots/list_changed" in edge.revision.client_notices:
+            await self.notify("notifications/roots/list_changed")
 
     # --- tools ------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, cast
 
 from msgspec import UNSET
@@ -24,6 +25,7 @@ from .asking import result_of
 from .client_edge import ClientEdge, params_of
 from .form_formats import wrong_form
 from .identity import Identity
+from .question_meter import QuestionMeter
 from .revision import Era, Revision
 from .sampling_rules import what_is_wrong_in
 
@@ -66,6 +68,7 @@ class HandshakeClient(ClientEdge):
         self._me = me
         self._declared = me.capabilities_for(revision)
         self._active: dict[int, Exchange] = {}  # calls in flight, oldest first
+        self._meter = QuestionMeter()
 
     async def __call__(self, exchange: Exchange) -> Result:
         if exchange.method == "server/discover":
@@ -102,6 +105,8 @@ class HandshakeClient(ClientEdge):
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/sampling#tools
         if method == "sampling/createMessage" and (wrong := what_is_wrong_in(params)):
             return encode_error(request, InvalidParams(f"This cannot be sampled: {wrong}"))
+        if method != "roots/list" and (wrong := self._meter.refusal(monotonic())):
+            return encode_error(request, InternalError(f"This client is asked too often: {wrong}"))
         return self._answer(request, Question(method, params)), None
 
     def _modes(self) -> set[str]:
