@@ -148,10 +148,13 @@ def test_imports_are_late_only_where_it_pays():
         ("client/client.py", "interlock.client.supervisor"),
         ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
+        ("client/validation.py", "interlock.wire.json_schema"),
+        ("client/validation.py", "interlock.wire.schema_bounds"),
+        ("client/verbs.py", "interlock.wire.uri_expansion"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
         ("server/fitting.py", "interlock.server.mending"),
-        ("server/outputs.py", "interlock.server.json_schema"),
+        ("server/outputs.py", "interlock.wire.json_schema"),
         ("server/resource_set.py", "interlock.server.templates"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
@@ -382,16 +385,23 @@ API = {
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthRequired",
+    "CallTimeout",
     "CannotAsk",
+    "Change",
     "Client",
     "Command",
+    "Completion",
     "Concurrency",
     "ConfigError",
+    "ConnectionEnded",
+    "ConnectionLost",
     "Context",
     "Declined",
     "EmbeddedResource",
     "Exchange",
     "File",
+    "HandshakeFailed",
     "Icon",
     "Image",
     "ImageContent",
@@ -399,17 +409,22 @@ API = {
     "Item",
     "Keepalive",
     "OutcomeUnknown",
+    "LocalError",
+    "NotOpen",
     "Patience",
+    "PeerClosed",
     "Principal",
     "PromptMessage",
     "Rate",
     "RateLimits",
     "Refused",
+    "RemoteError",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "Server",
     "StateChange",
+    "SpawnFailed",
     "Suggestions",
     "Supervision",
     "SyncClient",
@@ -422,8 +437,9 @@ API = {
     "read_config",
 }
 MEMBERS = {
-    "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
-    "list_resources list_tools notify open ping read_resource request revision roots_changed server_info state",
+    "Client": "call_tool capabilities close complete get_prompt instructions list_prompts list_resource_templates "
+    "list_resources list_tools listen notify open ping read_resource request revision roots_changed server_info "
+    "set_log_level state subscribe",
     "Command": "args close_seconds cwd env env_policy environment hidden hide of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
@@ -437,7 +453,8 @@ MEMBERS = {
 }
 PARAMETERS = {
     "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "
-    "extensions on_notification timeout connect_timeout probe_timeout keepalive supervise on_state limits verdicts",
+    "extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout keepalive supervise "
+    "on_state limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
