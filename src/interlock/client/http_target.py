@@ -32,5 +32,6 @@ class HttpTarget:
         self.name = endpoint.origin
 
     def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
-        endpoint = self._renewed() if self._renewed is not None else self.endpoint
-        return HttpLink(endpoint, self.limits, on_notice, on_end)
+        if self._renewed is not None:
+            self.endpoint = self._renewed()
+        return HttpLink(self.endpoint, self.limits, on_notice, on_end)
