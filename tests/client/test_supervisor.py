@@ -602,3 +602,13 @@ async def test_calls_from_another_task_at_the_end_of_the_client_are_told():
     with pytest.raises(ConnectionClosed):
         await call
     assert isinstance(mortal.channel, Channel)
+
+
+@virtual_time
+async def test_what_was_listed_and_listened_to_is_asked_for_anew():
+    mortal = Mortal()
+    async with mortal.client(supervise=QUIET) as client, client.subscribe("a:1") as changes:
+        mortal.die()
+        assert (await anext(changes)).uri == "a:1"  # it may have been missed
+        await client.list_tools()
+        assert mortal.methods(2).count("tools/list") == 1 and "resources/subscribe" in mortal.methods(2)

@@ -63,6 +63,11 @@ def test_every_verb_and_fact_is_there_with_the_same_arguments():
     assert inspect.signature(SyncClient).parameters == inspect.signature(Client).parameters
 
 
+def test_every_verb_has_its_line_for_type_checkers():
+    lines = inspect.getsource(SyncClient)
+    assert [name for name in sorted(verbs(Client)[0]) if f"    {name} = _" not in lines] == ["close", "open"]
+
+
 def test_it_calls_and_knows():
     with SyncClient(a_server(), name="me") as client:
         assert client.call_tool("add", {"a": 1, "b": 2}).structured == 3
@@ -266,3 +271,14 @@ def test_a_stream_is_read_by_a_plain_loop():
             assert [next(stream), next(stream)] == [0, 1]
         assert closed.is_set()
         assert [*client._do(numbers, (), {})] == [*range(1000)]
+
+
+def test_changes_are_heard_by_a_plain_loop():
+    server = a_server()
+    with SyncClient(server) as client, client.listen(tools=True) as changes, ThreadPoolExecutor(1) as threads:
+        heard = threads.submit(next, changes)
+        client.call_tool("add", {"a": 1, "b": 1})
+        server.remove_tool("add")
+        assert heard.result(20).kind == "tools"
+        assert changes.honoured.tools
+        assert "add" not in [tool.name for tool in client.list_tools()]

@@ -56,6 +56,13 @@ def _blocking(
     return blocking
 
 
+def _streaming(
+    verb: Callable[Concatenate[Client, P], AsyncIterator[R]],
+) -> Callable[Concatenate[SyncClient, P], SyncStream[R]]:
+    """The verb that gives something bit by bit, each of which is waited for."""
+    return cast("Callable[Concatenate[SyncClient, P], SyncStream[R]]", _blocking(cast(Any, verb)))
+
+
 class SyncClient:
     """`Client`, blocking. Callbacks may be plain functions: they run in threads of their own and may block, too.
 
@@ -144,6 +151,10 @@ class SyncClient:
     list_prompts = _blocking(Client.list_prompts)
     read_resource = _blocking(Client.read_resource)
     get_prompt = _blocking(Client.get_prompt)
+    complete = _blocking(Client.complete)
+    listen = _streaming(Client.listen)
+    subscribe = _streaming(Client.subscribe)
+    set_log_level = _blocking(Client.set_log_level)
     ping = _blocking(Client.ping)
     request = _blocking(Client.request)
     notify = _blocking(Client.notify)
