@@ -199,7 +199,6 @@ class Client:
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
         duplex = _Line(self._target.make(), side, self._limits)
-        duplex.side = side
         side.attach(duplex.hear)
         try:
             await duplex.open()
