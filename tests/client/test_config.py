@@ -220,6 +220,15 @@ async def test_the_stderr_of_a_server_is_told_without_them(tmp_path, caplog):
     assert SECRET not in caplog.text
 
 
+async def test_junk_on_its_stdout_is_told_without_them(tmp_path, caplog):
+    path = write_server(tmp_path, "os.write(1, b'key ' + os.environb[b'KEY'] + b'\\n')\nserve()")
+    members = {"command": sys.executable, "args": [str(path)], "env": {"KEY": "${env:T}"}}
+    with caplog.at_level(logging.DEBUG):
+        async with Client(entry(members, environ={"T": SECRET}), revision="2025-11-25"):
+            pass
+    assert "no message: 'key [redacted]'" in caplog.text and SECRET not in caplog.text
+
+
 # --- clients of them ---
 
 

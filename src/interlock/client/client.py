@@ -221,7 +221,6 @@ class Client(Verbs):
         side = ClientSide(self._heard, self._ended)
         self._channel = self._target.make()
         duplex = _Line(self._channel, side, self._limits)
-        duplex.side = side
         side.attach(duplex.hear)
         try:
             await duplex.open()

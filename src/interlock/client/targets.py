@@ -40,7 +40,10 @@ class Target:
 class ClientLine(Duplex):
     """A connection that tells its side which edge answers for us, once there is one."""
 
-    side: ClientSide
+    def __init__(self, channel: Channel, side: ClientSide, limits: Limits) -> None:
+        super().__init__(channel, side, limits)
+        self.side = side
+        side.hidden = getattr(channel, "hidden", None)
 
     def adopt(self, edge: ClientEdge) -> None:
         self.side.edge = edge

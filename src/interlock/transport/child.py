@@ -157,6 +157,10 @@ class ChildChannel:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def hidden(self, text: str) -> str:
+        """`text` of the program's as it may be shown."""
+        return self._command.hidden(text)
+
     def stderr_tail(self) -> str:
         return self._stderr.text()
 
