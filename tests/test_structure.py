@@ -149,7 +149,6 @@ def test_imports_are_late_only_where_it_pays():
         ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
         ("client/validation.py", "interlock.wire.json_schema"),
-        ("client/validation.py", "interlock.wire.schema_bounds"),
         ("client/verbs.py", "interlock.wire.uri_expansion"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),

@@ -13,6 +13,7 @@ from interlock.transport.memory import memory_pair
 from interlock.transport.serving import serve_channel
 from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, PeerClosed
 from support.doubles import turns
+from support.http_socket import served
 from support.virtual_time import virtual_time
 
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
@@ -130,6 +131,21 @@ async def test_who_iterates_without_a_context_listens_too(revision):
         assert [change async for change in changes] == []
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_changes_are_told_over_http(revision):
+    server, told = notes(), []
+    async with served(server.asgi()) as port:
+        url = f"http://127.0.0.1:{port}/mcp"
+        async with client_of(url, revision=revision, on_change=told.append) as client:
+            async with asyncio.timeout(20), client.listen(tools=True, uris=["note://a"]) as changes:
+                server.resource_changed("note://a")
+                assert await anext(changes) == Change("resource", "note://a")
+                server.remove_tool("one")
+                assert await anext(changes) == Change("tools")
+            assert len(await client.list_tools()) == 1
+    assert Change("resource", "note://a") in told
+
+
 # --- what a server does not tell ---
 
 
@@ -157,8 +173,10 @@ async def test_a_server_that_tells_nothing_of_it_is_said_so(revision):
 async def test_what_is_not_honoured_can_be_seen():
     async def answers(exchange):
         told = {"toolsListChanged": True, "resourceSubscriptions": ["note://a", 7], "promptsListChanged": "yes"}
+        told |= {"resourcesListChanged": True, "resourceSubscriptions": ["note://a", "note://never asked for"]}
         await exchange.notify("notifications/subscriptions/acknowledged", {"notifications": told})
         await exchange.notify("notifications/prompts/list_changed", {})
+        await exchange.notify("notifications/resources/list_changed", {})
         await exchange.notify("notifications/tools/list_changed", {})
         await asyncio.Event().wait()
 
@@ -309,9 +327,20 @@ async def test_it_can_be_used_from_another_loop():
 # --- bounds and parts ---
 
 
+class Began:
+    """Somebody waits for it to begin."""
+
+    def done(self):
+        return False
+
+    def set_result(self, _):
+        pass
+
+
 def quiet_listening(**wanted):
     found = Listening(Hub(None, None, None, None), Wanted(**wanted))
-    found.honoured = found.wanted
+    found._began = Began()
+    found.acknowledged(found.wanted)
     return found
 
 
@@ -323,7 +352,8 @@ def quiet_listening(**wanted):
         ("note://a/", "note://a/b", True),
         ("note://a", "note://ab", False),
         ("note://a/b", "note://a", False),
-        ("note://a", "note://a" + "/" * 9000, False),
+        ("note://a/", "note://a", False),
+        ("note://a", "note://a" + "/" * 9000, True),
         ("note://a", 7, False),
         ("note://a", None, False),
     ],

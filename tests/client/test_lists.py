@@ -76,6 +76,22 @@ async def test_pages_and_items_are_bounded(monkeypatch):
         sizes.pop(0)
 
 
+async def test_what_is_in_all_pages_together_is_bounded(monkeypatch):
+    monkeypatch.setattr(lists, "MOST_PARTS", 200)
+
+    async def wordy(params):
+        number = int(params.get("cursor", "0"))
+        page = {"tools": [{**tool("t"), "description": "x" * 640 * 5}]}
+        return page | ({"nextCursor": str(number + 1)} if number < pages else {})
+
+    for pages, fits in ((1, True), (10, False)):
+        if fits:
+            assert len(await Lists().all(TOOLS, wordy)) == pages + 1
+            continue
+        with pytest.raises(EndlessList, match="200 values"):
+            await Lists().all(TOOLS, wordy)
+
+
 async def test_a_list_of_the_wrong_shape_is_no_list():
     async def wrong(params):
         return {"tools": [{"name": 7}]}

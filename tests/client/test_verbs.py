@@ -103,6 +103,12 @@ async def test_what_should_have_a_structure_and_has_none_is_reported():
         assert "no structured content" in (await client.call_tool("t")).mismatch
 
 
+async def test_where_there_is_no_structured_output_none_is_missed():
+    async with client_of(giving({"content": []}, SCHEMA), revision="2025-03-26") as client:
+        await client.list_tools()
+        assert (await client.call_tool("t")).mismatch is None
+
+
 @in_each_era
 async def test_a_list_that_changed_takes_its_schemas_along(revision):
     server = library()

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.wire.errors import LocalError
-from interlock.wire.schema_bounds import DEEPEST, MOST_STEPS, MOST_SUBSCHEMAS, depth_of, effort_of, parts_of
+from interlock.wire.schema_bounds import DEEPEST, MOST_STEPS, MOST_SUBSCHEMAS, depth_of, effort_of
 
 
 def doubling(levels: int) -> dict:
@@ -102,21 +102,6 @@ def test_references_are_found_by_pointer_anchor_and_id():
 
 def test_the_depth_of_a_value_counts_arrays_and_objects():
     assert [depth_of(value) for value in (1, [], [1], {"a": [1]}, [[], [[]]])] == [0, 0, 1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("value", "parts"),
-    [(1, 1), ("x", 1), ("x" * 640, 11), ([], 1), ([1, [2]], 4), ({"a": {"b": None}}, 3)],
-)
-def test_parts_are_counted(value, parts):
-    assert parts_of(value, 1000) == parts
-
-
-def test_counting_stops_where_it_is_enough():
-    deep = value = []
-    for _ in range(10_000):
-        value.append(value := [])
-    assert parts_of(deep, 50) == 51
 
 
 def test_many_references_are_looked_at_once_each():

@@ -70,6 +70,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, Any] = {f"{kind}ListChanged": True for kind in self.lists()}
         return found | ({"resourceSubscriptions": sorted(self.uris)} if self.uris else {})
 
+    def both(self, other: Wanted) -> Wanted:
+        """What is wanted here and there."""
+        lists = {kind: getattr(self, kind) and getattr(other, kind) for kind in ("tools", "prompts", "resources")}
+        return Wanted(**lists, uris=self.uris & other.uris)
+
     def without(self, other: Wanted) -> Wanted:
         """What is wanted here and not there."""
         lists = {kind: getattr(self, kind) and not getattr(other, kind) for kind in ("tools", "prompts", "resources")}
@@ -101,6 +106,7 @@ class Listening:
         self.honoured = Wanted()
         """The part of it that the server acknowledged."""
         self._hub = hub
+        self._lengths: set[int] = set()
         self._waiting: dict[Change, None] = {}
         self._stirred = asyncio.Event()
         self._began: asyncio.Future[None] | None = None
@@ -206,6 +212,7 @@ class Listening:
 
     def acknowledged(self, honoured: Wanted) -> None:
         """From now on changes are heard. Where this is not the first time, some may have been missed."""
+        honoured = self.wanted.both(honoured)  # what nobody asked for is not honoured by being named
         began, task = cast("asyncio.Future[None]", self._began), cast("asyncio.Task[None]", self._task)
         if not honoured:
             told = ", ".join(self._words())
@@ -213,6 +220,7 @@ class Listening:
             task.cancel()
             return
         self.honoured = honoured
+        self._lengths = {len(uri) for uri in honoured.uris}
         if not began.done():
             began.set_result(None)
             return
@@ -239,9 +247,9 @@ class Listening:
     def _watches(self, uri: str) -> bool:
         """It, or what it is a part of (server/resources#subscriptions)."""
         watched = self.honoured.uris
-        parts = uri.split("/") if len(uri) <= LONGEST_URI else []
         return uri in watched or any(
-            "/".join(parts[:end]) + tail in watched for end in range(1, len(parts)) for tail in ("", "/")
+            uri[:length] in watched and "/" in (uri[length - 1 : length], uri[length : length + 1])
+            for length in self._lengths
         )
 
     def put(self, change: Change) -> None:

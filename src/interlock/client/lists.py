@@ -17,6 +17,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import EndlessList, InvalidParams
 from ..wire.exchange import Result
+from ..wire.parts import parts_of
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
@@ -31,6 +32,7 @@ Took = Callable[[Sequence[Any]], None] | None
 
 MOST_PAGES = 1000  # of one list; a server that has more is taken for an endless one
 MOST_ITEMS = 100_000  # of one list
+MOST_PARTS = 2_000_000  # of all values in all pages of one list (wire/parts.py)
 LONGEST_CURSOR = 64 * 1024  # characters; they are all remembered while a list is walked
 MOST_KEPT = 64  # lists of all kinds and principals; beyond it the one kept longest is forgotten
 LONGEST_KEPT = 3600.0  # seconds, whatever the server says: who says "a day" and means "an hour" harms nobody
@@ -68,6 +70,7 @@ class _Walk(Generic[T]):
     def __init__(self, listing: Listing, unsaid: float) -> None:
         self._listing, self._unsaid = listing, unsaid
         self._seen: set[str] = set()
+        self._parts = 0
         self._loop = asyncio.get_running_loop()
         self.items: list[T] = []
         self.until = float("inf")
@@ -87,6 +90,9 @@ class _Walk(Generic[T]):
 
     def _take(self, page: Result) -> None:
         """Each page has its own clock, and the first that is stale makes the list stale (caching#pagination)."""
+        self._parts += parts_of(page, MOST_PARTS)
+        if self._parts > MOST_PARTS:
+            raise EndlessList(f"{self._listing.method}: more than {MOST_PARTS} values in its pages")
         self.items += read_items(page, self._listing.member, self._listing.kind, self._listing.method)
         if len(self.items) > MOST_ITEMS:
             raise EndlessList(f"{self._listing.method}: more than {MOST_ITEMS} items")

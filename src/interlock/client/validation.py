@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from ..wire.display import display
 from ..wire.errors import LocalError
+from ..wire.parts import parts_of
 from ..wire.types.tools import Tool
 
 __all__ = ["Outputs"]
@@ -64,7 +65,6 @@ class Outputs:
 def _check_of(schema: dict[str, Any]) -> Check:
     """A schema that cannot be used makes every value suspect: none passes because its schema was odd."""
     from ..wire.json_schema import Mismatch, check_and_effort  # who lists no tool with a schema starts without it
-    from ..wire.schema_bounds import parts_of
 
     if parts_of(schema, MOST_SCHEMA_PARTS) > MOST_SCHEMA_PARTS:
         return _always(f"not checked: the output schema has more than {MOST_SCHEMA_PARTS} parts")

@@ -201,7 +201,7 @@ class Verbs:
             return await self.request(listing.method, params, timeout=rest_of(patience, began), headers=headers)
 
         def took(items: Iterable[Any]) -> None:
-            if listing is TOOLS:
+            if listing is TOOLS and "Tool.outputSchema" not in edge.revision.unknown:
                 self._outputs.learn(items)
 
         return await self._lists.all(

@@ -14,7 +14,8 @@ from typing import Any, cast
 import msgspec
 
 from .errors import LocalError
-from .schema_bounds import MOST_STEPS, Effort, effort_of, parts_of
+from .parts import parts_of
+from .schema_bounds import MOST_STEPS, Effort, effort_of
 
 __all__ = ["DIALECTS", "Check", "Mismatch", "Problem", "check_and_effort", "validator_of"]
 

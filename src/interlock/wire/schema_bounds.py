@@ -14,12 +14,11 @@ import msgspec
 
 from .errors import LocalError
 
-__all__ = ["DEEPEST", "MOST_STEPS", "MOST_SUBSCHEMAS", "Effort", "depth_of", "effort_of", "parts_of"]
+__all__ = ["DEEPEST", "MOST_STEPS", "MOST_SUBSCHEMAS", "Effort", "depth_of", "effort_of"]
 
 DEEPEST = 100  # levels of a schema
 MOST_SUBSCHEMAS = 10_000
 MOST_STEPS = 50_000  # subschemas tried on one value, every reference followed
-LETTERS = 64  # of a text count as one part of a value
 
 _HERE_ONE = ("not", "if", "then", "else")
 _HERE_MANY = ("allOf", "anyOf", "oneOf")
@@ -61,19 +60,6 @@ def depth_of(value: Any) -> int:
     while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]:
         depth += 1
     return depth
-
-
-def parts_of(value: Any, most: int) -> int:
-    """How many values there are in a value, long texts counted by their length; stops counting behind `most`."""
-    count, pending = 0, [value]
-    while pending and count <= most:
-        each = pending.pop()
-        count += 1
-        if isinstance(each, str):
-            count += len(each) // LETTERS
-        elif isinstance(each, dict | list):
-            pending += _inside(each)
-    return count
 
 
 def _inside(value: Any) -> list[Any]:
