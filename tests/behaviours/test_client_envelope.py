@@ -116,9 +116,9 @@ async def test_extensions_that_are_no_objects_are_not_believed(carrier, revision
         reply(peer, await peer.receive(), discovery(revision, {"extensions": told}), judged=False)
 
     async with client_under_test(carrier, revision, script, check=False, revision=revision) as (client, _):
-        with pytest.raises(HandshakeFailed) as told:
+        with pytest.raises(HandshakeFailed) as error:
             await client.open()
-        assert isinstance(told.value.__cause__, BadResult)
+        assert isinstance(error.value.__cause__, BadResult)
 
 
 @pytest.mark.requirement("EXTNEG-001", "EXTNEG-010")

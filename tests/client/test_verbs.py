@@ -12,9 +12,11 @@ from interlock.transport.memory import memory_pair
 from interlock.transport.serving import serve_channel
 from interlock.wire.errors import CallTimeout, LocalError
 from support.doubles import turns
-from support.http_peer import HttpPeer
+from support.http_handshake import handshake
+from support.http_peer import HttpPeer, http
 from support.http_peer import result as http_result
 from support.http_peer import server as server_script
+from support.http_session_talk import ok
 from support.virtual_time import virtual_time
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
@@ -314,6 +316,22 @@ async def test_headers_of_one_call_go_with_it_alone():
         assert seen(peer, "tools/list") == ["Bearer ours", "Bearer theirs"], "what is private is kept for each"
         with pytest.raises(LocalError, match="headers"):
             await client.read_resource("a:b", headers={"Host": "x"})
+
+
+async def test_whose_call_opens_a_connection_anew_does_not_matter_to_it():
+    def forgotten_once(request, stream):
+        calls.append(request.header("authorization"))
+        return http(404) if len(calls) == 1 else ok(request, stream)
+
+    calls = []
+    async with HttpPeer(handshake(tools_call=forgotten_once)) as peer:
+        options = {"revision": "2025-11-25", "headers": {"Authorization": "Bearer ours"}}
+        async with client_of(peer.url, **options) as client:
+            await client.call_tool("t", headers={"authorization": "Bearer theirs"})
+    assert calls == ["Bearer theirs"] * 2
+    others = [request for request in peer.requests if request.verb != "POST" or request.method != "tools/call"]
+    assert sum(request.verb == "POST" and request.method == "initialize" for request in others) == 2
+    assert {request.header("authorization") for request in others} == {"Bearer ours"}
 
 
 async def test_what_a_callback_calls_has_none_of_them():

@@ -351,6 +351,8 @@ class Client(Verbs):
     async def _call_with(self, exchange: Exchange, headers: Mapping[str, str] | None) -> Result:
         if self._http is None:
             raise LocalError("headers= belongs to a target that is an http:// or https:// URL")
+        if headers:
+            await self._ready()  # a connection that is opened for this call may be to another endpoint by now
         before = self._http.say(headers)
         try:
             return await self._call(exchange)

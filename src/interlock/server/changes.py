@@ -9,6 +9,7 @@ from typing import Any
 
 from ..wire.errors import InvalidParams
 from ..wire.exchange import LOCAL, Exchange, Principal, Result
+from ..wire.flag import Flag
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
@@ -32,7 +33,7 @@ class _Listener:
 
     def __init__(self, wanted: ListenFilter, principal: Principal, caller: Hashable) -> None:
         self.wanted, self.principal, self.caller = wanted, principal, caller
-        self.stirred = asyncio.Event()
+        self.stirred = Flag()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.Lock()

@@ -2,6 +2,9 @@
 
 uvicorn writes the head of a response before it knows the body: two system calls, two packets, and a client that wakes
 up twice. ASGI asks servers to wait for the first piece of the body, and so does this one.
+
+What most calls are, a body that is here and an answer in one piece, our own application takes and gives without the
+messages of ASGI; it finds these ways by itself, where nothing stands between it and this cycle (http_call.py).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 __all__ = ["Cycle"]
 
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
+_JSON_OF = b"content-type: application/json\r\ncontent-length: "
 _COPIED = 64 * 1024  # bytes of a body up to which it is copied behind its head; longer ones are handed over as they are
 
 
@@ -52,6 +56,26 @@ class Cycle(RequestResponseCycle):
             lines.append(b"%s: %s\r\n" % (name, value))
         lines.append(b"\r\n")
         return b"".join(lines) if framed else None
+
+    # --- without messages -------------------------------------------------------------------------
+
+    def take_body(self) -> bytes | None:
+        """The whole body, when it is here: instead of the first `receive`."""
+        if self.more_body or self.disconnected or self.response_complete or self.waiting_for_100_continue:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        self.flow.resume_reading()
+        self.message_event.clear()
+        return body
+
+    def answer_json(self, status: int, body: bytes) -> bool:
+        """A whole answer. False: it has to be sent as any other."""
+        if self.response_started or self.held is not None or not self.keep_alive or self.scope["method"] != "POST":
+            return False
+        if self.disconnected or self.flow.write_paused:
+            return False
+        self.put(b"%b%b%d\r\n\r\n" % (STATUS_LINE[status], _JSON_OF, len(body)), body)
+        return True
 
     def put(self, head: bytes, body: bytes) -> None:
         if len(body) <= _COPIED:

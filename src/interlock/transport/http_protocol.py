@@ -17,6 +17,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ..wire.flag import Flag
 from .http_cycle import Cycle
 
 __all__ = ["Bounded", "bounded_by"]
@@ -152,6 +153,7 @@ class Bounded(HttpToolsProtocol):
         scope["raw_path"] = raw_path
         scope["query_string"] = url.query or b""
         full = max(len(self.connections), len(self.tasks)) >= (self.limit_concurrency or inf)
+        message_event: Any = Flag()
         cycle = self.cycle = Cycle(
             scope=scope,
             transport=self.transport,
@@ -160,7 +162,7 @@ class Bounded(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=False,
             default_headers=[],
-            message_event=asyncio.Event(),
+            message_event=message_event,
             expect_100_continue=self.expect_100_continue,
             keep_alive=version != "1.0" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
