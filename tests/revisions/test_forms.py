@@ -62,6 +62,13 @@ def test_what_fits(content):
     check_content(FULL, content)
 
 
+def test_a_field_that_says_its_type_in_another_way_takes_what_it_is_given():
+    check_content({"properties": {"a": {"type": ["string", "null"], "title": "A"}}}, {"a": "x"})
+    check_content({"properties": {"a": {"title": "A"}}}, {"a": 1.5})
+    with pytest.raises(InvalidParams):
+        check_content({"properties": {"a": {"title": "A"}}}, {"a": {}})
+
+
 @pytest.mark.parametrize(
     "content",
     [

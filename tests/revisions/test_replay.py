@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 
 import pytest
 
+from interlock.revisions.replay import Replay
+from interlock.revisions.rounds import Questions, Round
+from interlock.wire.types.capabilities import ClientCapabilities
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
 
@@ -202,6 +206,50 @@ async def test_answers_of_earlier_rounds_are_not_asked_for_again():
     third = await rounds({"b": accept()}, second["requestState"])
     assert list(third["inputRequests"]) == ["c"]
     assert (await rounds({"c": accept()}, third["requestState"]))["done"] is True
+
+
+async def test_an_answer_is_judged_in_the_round_it_comes_in():
+    judged = []
+
+    async def asks(exchange):
+        for key in "abc":
+            await exchange.ask(form(f"{key}?", key, check=lambda answer, key=key: judged.append(key)))
+        return {"done": True}
+
+    assert (await Rounds(asks).all_of(GIVEN))["done"] is True
+    assert judged == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["asked before", "never asked"])
+async def test_only_who_can_be_asked_is_asked(known):
+    async def asks(exchange):
+        return {"said": (await exchange.ask(form("A?", "a")))["action"]}
+
+    rounds = Rounds(asks)
+    state = (await rounds())["requestState"] if known else None
+    told = await rounds(GIVEN, state, can=ClientCapabilities())  # it answers, and no longer says that it can
+    assert told.get("said") == ("accept" if known else None)
+    assert known or "did not declare elicitation" in told["message"]
+
+
+async def test_a_run_that_was_ended_to_ask_is_freed_at_once():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+        await exchange.ask(form("B?", "b"))
+        return {"done": True}
+
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert (await Rounds(asks).all_of(GIVEN))["done"] is True
+        gc.collect()
+        circles = [each for each in gc.garbage if isinstance(each, Replay | Questions | Round)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert circles == []
 
 
 async def test_who_cancels_the_run_has_the_last_word():

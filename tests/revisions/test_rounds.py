@@ -80,6 +80,17 @@ async def test_absent_arguments_are_none():
     assert json.loads(await bare)["result"]["said"] == "accept"
 
 
+async def test_all_that_a_request_says_counts():
+    rounds = Rounds(asks)
+    more = {"name": "t", "arguments": {"n": 1}, "task": {"b": 1, "a": 2}}
+    asked = json.loads(await rounds.of(more))["result"]
+    other = [{"name": "t", "arguments": {"n": 1}}, {**more, "task": {}}, {**more, "arguments": {}}, {**more, "x": 1}]
+    for params in other:
+        assert json.loads(await rounds.of(params, YES, asked["requestState"]))["error"] == REFUSED
+    same = {"task": {"a": 2, "b": 1}, "arguments": {"n": 1}, "name": "t"}
+    assert json.loads(await rounds.of(same, YES, asked["requestState"]))["result"]["said"] == "accept"
+
+
 async def test_numbers_nobody_can_read_are_refused():
     told = await Rounds(asks)(arguments=Raw(b'{"n":1e400}'))
     assert told["code"] == -32602
@@ -175,22 +186,13 @@ async def test_what_is_not_answered_at_all_uses_it_up():
 
 async def test_a_key_of_its_own_for_every_question():
     questions = Questions(0, lambda: None)
-    exchange = Served_()
-    one, _ = questions.key_of(exchange, form("One?"))
-    two, _ = questions.key_of(exchange, form("Two?"))
-    again, _ = questions.key_of(exchange, form("One?"))
+    one, _ = questions.key_of(form("One?"))
+    two, _ = questions.key_of(form("Two?"))
+    again, _ = questions.key_of(form("One?"))
     assert len({one, two, again}) == 3 and again.startswith(one)
     fresh = Questions(0, lambda: None)
-    assert fresh.key_of(exchange, form("Two?"))[0] == two  # the same whatever else was asked before
-    assert fresh.key_of(exchange, form("One?"))[0] == one
-
-
-def Served_():
-    rounds = Rounds(asks)
-    work = rounds.begin()
-    exchange = work.cr_frame.f_locals["exchange"]
-    work.close()
-    return exchange
+    assert fresh.key_of(form("Two?"))[0] == two  # the same whatever else was asked before
+    assert fresh.key_of(form("One?"))[0] == one
 
 
 async def test_one_key_for_two_questions_is_a_mistake():

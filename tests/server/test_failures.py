@@ -1,7 +1,10 @@
 """server/failures.py: words for the other side, or a reference to the log."""
 
 import asyncio
+import contextlib
+import gc
 import logging
+import weakref
 
 import pytest
 
@@ -131,3 +134,20 @@ def test_a_resource_that_a_tool_looked_for_in_vain_is_its_failure():
     assert told(ResourceNotFound("No such book\x1b")) == "The tool t failed: No such book\\x1b"
     with pytest.raises(ResourceNotFound):
         failure_text(ResourceNotFound("No such book"), "resource", "a:b")
+
+
+def test_what_is_raised_again_is_freed_when_it_was_handled():
+    seen = []
+
+    def made():
+        error = CannotAsk("no")
+        seen.append(weakref.ref(error))
+        return error
+
+    gc.disable()
+    try:
+        with contextlib.suppress(CannotAsk):
+            failure_text(made(), "tool", "t")
+        assert [ref() for ref in seen] == [None]
+    finally:
+        gc.enable()

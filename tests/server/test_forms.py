@@ -143,5 +143,16 @@ class Wish:
     loud: bool = False
 
 
+@pytest.mark.parametrize(("wanted", "value"), [(int, True), (int, 1.5), (bool, 1), (str, 1), (float, "1")])
+def test_a_value_of_another_type_is_not_taken_for_one(wanted, value):
+    with pytest.raises(InvalidParams):
+        form_of(wanted).read({"value": value})
+
+
+def test_a_form_is_made_once_for_a_type():
+    assert form_of(int) is form_of(int) and form_of(int).identity != form_of(str).identity
+    assert form_of({"type": "object", "properties": {}}).identity == b""
+
+
 def test_what_was_left_out_is_there_with_its_default():
     assert vars(form_of(Wish).read({"text": "x"})) == {"text": "x", "loud": False}

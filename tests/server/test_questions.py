@@ -28,6 +28,12 @@ def test_a_form():
     assert read_form("How old?", AGE, {"action": "accept", "content": {"value": 36}}) == 36
 
 
+def test_what_stands_for_a_form_says_all_of_it():
+    first = ask_form("How old?", AGE, "age").identity
+    assert first == ask_form("How old?", form_of(int), "another key").identity != b""
+    assert len({first, ask_form("How old", AGE, None).identity, ask_form("How old?", form_of(str), None).identity}) == 3
+
+
 def test_a_form_looks_at_its_answer():
     check = ask_form("How old?", AGE, None).check
     check({"action": "decline"})

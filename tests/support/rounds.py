@@ -62,7 +62,11 @@ class Rounds:
 
     def bare(self, answers: Any = None, state: str | None = None) -> Any:
         """The work of a request without arguments."""
-        return self._work({"name": "t"}, answers, state, ADA, CAN, "tools/call")
+        return self.of({"name": "t"}, answers, state)
+
+    def of(self, params: dict[str, Any], answers: Any = None, state: str | None = None) -> Any:
+        """The work of a request with these params."""
+        return self._work(dict(params), answers, state, ADA, CAN, "tools/call")
 
     def _work(
         self,

@@ -48,10 +48,15 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
     capability = revision.questions.get(question.method)
     if capability is None:
         raise CannotAsk(f"The client's protocol revision has no {question.method}")
-    for need in (capability, *question.needs):
-        if not peer.can(need) or need in revision.no_such_needs:
-            raise CannotAsk(f"The client did not declare {need}", {"requiredCapabilities": _as_object(need)})
-    check_words(revision, question)
+    needs = question.needs
+    if not needs or not needs[0].startswith(capability):  # who can do a part of something can do it
+        needs = (capability, *needs)
+    for need in needs:
+        if need in revision.no_such_needs or not peer.capabilities.can(need):
+            missed = need if peer.can(capability) else capability
+            raise CannotAsk(f"The client did not declare {missed}", {"requiredCapabilities": _as_object(missed)})
+    if not revision.rich_questions or "messages" in question.params:
+        check_words(revision, question)
 
 
 def _as_object(path: str) -> dict[str, Any]:

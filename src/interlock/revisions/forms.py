@@ -20,6 +20,8 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "number": lambda value: _is_number(value),
     "array": lambda value: isinstance(value, list),
 }
+_KINDS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer"}
+_UNBOUND = frozenset({"type", "title", "description", "default"})  # words that leave a field to its type alone
 
 
 def _is_number(value: Any) -> bool:
@@ -65,16 +67,25 @@ def check_content(schema: Mapping[str, Any], content: Any) -> None:
     """Raise `InvalidParams` unless `content` is an answer to this form."""
     if not isinstance(content, dict):
         raise InvalidParams("The answer has no content, the form asks for some")
-    answers = cast("dict[str, Any]", content)
-    fields = cast("Mapping[str, Any]", schema.get("properties") or {})
-    for name in cast("list[Any]", schema.get("required") or []):
+    answers: dict[str, Any] = content  # pyright: ignore[reportUnknownVariableType] - what was decoded has names
+    fields: Mapping[str, Mapping[str, Any]] = schema.get("properties") or {}
+    required: list[Any] = schema.get("required") or []
+    for name in required:
         if name not in answers:
             raise InvalidParams(f"The answer misses the field {name!r:.60}")
     for name, value in answers.items():
+        known = name in fields
+        if known and _is_just_that(fields[name], value):
+            continue
         if not _is_plain(value):
             raise InvalidParams(f"The answer's field {name!r:.60} is no text, number, boolean or list of texts")
-        if name in fields and (wrong := _what_is_wrong(cast("Mapping[str, Any]", fields[name]), value)):
+        if known and (wrong := _what_is_wrong(fields[name], value)):
             raise InvalidParams(f"The answer's field {name!r:.60} {wrong}")
+
+
+def _is_just_that(field: Mapping[str, Any], value: Any) -> bool:
+    """Of its type, which is all that most fields ask for."""
+    return field.get("type") == _KINDS.get(type(value), "") and _UNBOUND.issuperset(field)
 
 
 def _is_plain(value: Any) -> bool:

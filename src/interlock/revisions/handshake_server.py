@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -26,6 +26,7 @@ from ..wire.errors import (
     UnsupportedVersion,
 )
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Silenced, Work
+from ..wire.flag import Flag
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Outlet
@@ -79,7 +80,7 @@ class HandshakeServer:
     ) -> None:
         self._handler = direct(handler)
         self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
-        self._supported = names_of(rows)
+        self._spoken = rows
         self._standing = standing  # what goes to the session, not to one request
         self._strict = strict
         self._principal = principal
@@ -87,16 +88,9 @@ class HandshakeServer:
         self._revision: Revision | None = None
         self._peer = Peer(principal=principal)
         self._opening: asyncio.Future[None] | None = None
-        self._ready = asyncio.Event()
+        self._ready = Flag()
         self._watched = ListenFilter()
         self._capabilities = ServerCapabilities()
-        self._verbs: dict[str, Callable[[Any], Result]] = {
-            "ping": self._ping,
-            "logging/setLevel": self._set_level,
-            "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
-            "shutdown": self._shutdown,
-        }
 
     @property
     def revision(self) -> Revision | None:
@@ -116,7 +110,7 @@ class HandshakeServer:
             if method == "initialize":
                 return self._open(id, params), None
             if method in self._verbs and (self._revision is not None or (method == "ping" and self._rows)):
-                return encode_result(id, self._verbs[method](params))
+                return encode_result(id, self._verbs[method](self, params))
             if self._opening is not None:
                 later = _Later()
                 return self._after_opening(later, frame, id, params, meta, outlet), later
@@ -194,12 +188,13 @@ class HandshakeServer:
         """Neither introduced nor with an envelope: what a client of either era has to send."""
         return InvalidParams(
             "Send initialize first, or the protocol version and clientCapabilities in params._meta",
-            {"supported": self._supported},
+            {"supported": names_of(self._spoken)},
         )
 
     def _no_handshake(self, requested: str) -> Refused:
-        told = f"This server speaks {', '.join(self._supported)} only, which has no initialize"
-        return UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
+        supported = names_of(self._spoken)
+        told = f"This server speaks {', '.join(supported)} only, which has no initialize"
+        return UnsupportedVersion(told, {"supported": supported, "requested": requested})
 
     # --- notifications ----------------------------------------------------------------------------
 
@@ -288,3 +283,11 @@ class HandshakeServer:
         gate = cast(str, METHODS[method].gate)
         if not self._capabilities.can(gate):
             raise MethodNotFound(f"This server does not offer {gate}")
+
+    _verbs: ClassVar[dict[str, Callable[[HandshakeServer, Any], Result]]] = {
+        "ping": _ping,
+        "logging/setLevel": _set_level,
+        "resources/subscribe": _subscribe,
+        "resources/unsubscribe": _unsubscribe,
+        "shutdown": _shutdown,
+    }

@@ -17,6 +17,7 @@ from ..wire.acts import Acts
 from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Exchange, Handler, Principal, Question, Result
 from ..wire.link import Outlet
+from .asking import check_can_ask
 from .questions import check_answer
 from .rounds import STATE_REFUSED, AskingRules, Questions, Round
 from .served import Served
@@ -117,7 +118,8 @@ class _Run:
     async def ask(self, exchange: Served, question: Question) -> Result:
         if self._over:
             raise asyncio.CancelledError
-        key, digest = self.questions.key_of(exchange, question)
+        check_can_ask(exchange.revision, exchange.peer, question)
+        key, digest = self.questions.key_of(question)
         if key in self._given:
             return check_answer(question, self._given[key])
         waiting = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
@@ -183,14 +185,14 @@ class Park:
         if run.task.done():
             return run.task.result()
         run.exchange.live = False  # nobody hears it until the next round
-        return self._round.input_required(run.questions.open, ticket=self._parking.put(run))
+        return self._round.input_required(run.questions.open, self._round.state_of(ticket=self._parking.put(run)))
 
     async def _find(self, exchange: Served) -> _Run:
         if self._round.sealed is None:
             self._parking.check_room(exchange.peer.principal)
             self._run = _Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
-        ticket = (await self._round.state(self._round.sealed)).ticket
+        ticket = self._round.state(self._round.sealed).ticket
         run = self._parking.look(ticket)
         if run is None:
             raise InvalidParams(STATE_REFUSED)

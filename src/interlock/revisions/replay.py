@@ -9,42 +9,58 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+from operator import methodcaller
+from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from ..wire.exchange import Exchange, Handler, Question, Result
+from .asking import check_can_ask
 from .questions import check_answer
-from .rounds import AskingRules, Open, Questions, Round
+from .rounds import AskingRules, Questions, Round
 from .served import Served
 
 __all__ = ["Replay"]
 
 log = logging.getLogger("interlock.server")
+_is_done = methodcaller("done")
+_members = msgspec.json.Decoder(dict[str, Any])
 
 
 class Replay:
     """The questions of one request. As a `Handler` it runs another one and turns what was asked into the result."""
 
+    __slots__ = (
+        *("_answers", "_asked", "_cancelled_before", "_closed", "_done", "_handler", "_loop", "_over", "_params"),
+        *("_questions", "_round", "_task", "_waiting"),
+    )
+
     def __init__(self, rules: AskingRules, handler: Handler, exchange: Served) -> None:
         self._handler = handler
         self._round = Round(rules, exchange)
         self._questions = Questions(rules.grace, self._end)
-        self._single = rules.single_use(exchange.method, exchange.params)
-        self._asked: dict[str, str] = {}
-        self._answers: dict[str, Raw] = {}
-        self._done: dict[str, Raw] = {}
+        self._params = exchange.params
+        self._asked: dict[str, bytes] = {}
+        self._answers: dict[str, bytes] = {}
+        self._done: dict[str, bytes] = {}
         self._waiting: list[asyncio.Future[Result]] = []
         self._task: asyncio.Task[object] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._over = False  # the round, by our own cancellation
         self._closed = False  # the run: nothing asks for it any more
         self._cancelled_before = 0
 
     async def __call__(self, exchange: Exchange) -> Result:
         if self._round.sealed is not None:
-            state = await self._round.state(self._round.sealed)
+            state = self._round.state(self._round.sealed)
+            if state.nonce:
+                await self._round.use_up(state)
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         task = self._task = asyncio.current_task()
         assert task is not None
+        self._questions.loop = self._loop = task.get_loop()
         try:
             result = await self._handler(exchange)
         except BaseException as error:
@@ -64,23 +80,21 @@ class Replay:
     def _close(self) -> None:
         """Threads and tasks that outlive the run are told: nobody answers them any more."""
         self._closed = True
-        self._questions.stop()
-        self._let_go()
+        self._questions.close()
+        if self._waiting:
+            self._let_go()
+        self._task = None  # which knows this run: without the circles it is freed at once
 
     def _ask_client(self) -> Result:
-        asked = self._questions.open
-        return self._round.input_required(
-            asked,
-            single=self._single,
-            asked={**self._asked, **self._questions.digests},
-            open={key: Open.of(question) for key, question in asked.items()} if self._single else {},
-            answers=self._answers,
-            done=self._done,
-        )
+        asking, questions = self._round, self._questions
+        single = asking.rules.single_use(asking.method, self._params)
+        state = asking.state_of(secrets.token_hex(12) if single else "")
+        state.asked, state.answers, state.done = self._asked | questions.digests, self._answers, self._done
+        return asking.input_required(questions.open, state)
 
     def _end(self) -> None:
         """The round is over: so is this run, by ordinary cancellation."""
-        if self._closed or self._task is None or all(waiting.done() for waiting in self._waiting):
+        if self._closed or self._task is None or not self._somebody_waits():
             return  # or all who asked are being cancelled by others, and no longer want to know
         if self._over:
             self._let_go()
@@ -88,7 +102,11 @@ class Replay:
         self._over = True
         self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
         self._task.cancel()
-        self._questions.look_again()  # at a run that swallowed this: it must not wait for an answer of this round
+        if self._somebody_waits():  # beside the run itself, whose wait is over by this
+            self._questions.look_again()  # at a run that swallowed this: it must not wait for answers of this round
+
+    def _somebody_waits(self) -> bool:
+        return not all(map(_is_done, self._waiting))
 
     def _let_go(self) -> None:
         for waiting in self._waiting:
@@ -98,22 +116,26 @@ class Replay:
         """The answer, if it is there already; else the end of this run. After that nothing is asked."""
         if self._over or self._closed:
             raise asyncio.CancelledError
-        key, digest = self._questions.key_of(exchange, question)
-        answer = self._answer_to(key, digest)
-        if answer is not None:
-            members = check_answer(question, answer)
-            self._asked[key] = self._questions.digests[key] = digest
-            self._answers[key] = answer
-            return members
+        questions = self._questions
+        key, digest = questions.key_of(question)
+        before = self._asked.get(key)
+        if before == digest and (kept := self._answers.get(key)) is not None:
+            questions.digests[key] = digest
+            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
+        if before != digest:  # what this client was asked already it can be asked
+            check_can_ask(exchange.revision, exchange.peer, question)
+        if before in (None, digest) and (given := self._round.given.get(key)) is not None:
+            return self._take(key, digest, question, given)
         self._answers.pop(key, None)  # it was given to another question
-        self._questions.add(key, digest, question, alone=asyncio.current_task() is self._task)
-        waiting: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        loop = self._loop or asyncio.get_running_loop()
+        questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
+        waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)
         try:
             return await waiting  # only a cancellation wakes it
         except asyncio.CancelledError:
             if not self._over or self._takes_back():
-                self._questions.withdraw(key)
+                questions.withdraw(key)
             raise
 
     def _takes_back(self) -> bool:
@@ -127,11 +149,12 @@ class Replay:
         self._questions.look_again()
         return True
 
-    def _answer_to(self, key: str, digest: str) -> Raw | None:
-        """Without a state, which is an empty one, answers match by key alone."""
-        if self._asked.get(key, digest) != digest:
-            return None  # the question is another one now: ask again
-        return self._answers.get(key) or self._round.given.get(key)
+    def _take(self, key: str, digest: bytes, question: Question, given: Raw) -> Result:
+        """An answer that came with this round. Without a state, which is an empty one, they match by key alone."""
+        members = check_answer(question, given)
+        self._asked[key] = self._questions.digests[key] = digest
+        self._answers[key] = bytes(given)
+        return members
 
     def begin_once(self, key: str) -> bytes | None:
         """What an earlier round did under this key; None: do it now."""
@@ -140,9 +163,9 @@ class Replay:
             if self._over or self._closed:
                 raise asyncio.CancelledError  # it would be cut off: the next round does it
             self._questions.acts(key)
-        return None if found is None else bytes(found)
+        return found
 
     def end_once(self, key: str, result: bytes | None) -> None:
         if result is not None:
-            self._done[key] = Raw(result)
+            self._done[key] = result
         self._questions.acted(key)

@@ -7,9 +7,8 @@ together travel together (2026-07-28 basic/patterns/mrtr).
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Protocol
 
 import msgspec
@@ -17,7 +16,6 @@ from msgspec import UNSET, Raw
 
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
-from .asking import check_can_ask
 from .forms import check_content
 from .questions import check_answer
 from .served import Served
@@ -27,6 +25,7 @@ __all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STAT
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
+_DIGEST = 16  # bytes
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -46,6 +45,9 @@ class Sealer(Protocol):
 
 def _never(method: str, params: Any) -> bool:
     return False
+
+
+def _nobody() -> None: ...
 
 
 class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,60 +90,68 @@ class Open(msgspec.Struct, frozen=True):
             check_content(self.form, members.get("content"))
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What travels in `requestState`."""
+class State(msgspec.Struct, array_like=True):
+    """What travels in `requestState`: short, since it travels out and back with every round."""
 
-    principal: tuple[str, str, str]
+    request: bytes
+    """Whose it is and what it asks for, as a digest."""
     began: float
     until: float
-    request: str
-    nonce: str
-    single: bool = False
+    nonce: str = ""
+    """Of a state that counts once."""
     ticket: str = ""
     """Of a parked run; replays carry the rest instead."""
-    asked: dict[str, str] = {}
+    asked: dict[str, bytes] = {}
     """Every question so far by key, as a digest: an answer counts only for the question it was given to."""
     open: dict[str, Open] = {}
     """What is asked now, where the state counts once: a malformed answer is refused before it is used up."""
-    answers: dict[str, Raw] = {}
-    done: dict[str, Raw] = {}
+    answers: dict[str, bytes] = {}
+    """As JSON; all of them were judged in the round they came in."""
+    done: dict[str, bytes] = {}
 
 
-_states = msgspec.json.Decoder(State)
+_states = msgspec.msgpack.Decoder(State)
+_write_state = msgspec.msgpack.Encoder().encode
 _objects = msgspec.json.Decoder(dict[str, Any])
+_value = msgspec.json.Decoder()
 
 
 class Round:
-    """One request that may ask: what came with it, what it asked, and the timer at its end."""
+    """One request that may ask: what came with it, and the state that it gives back."""
+
+    __slots__ = ("_began", "_principal", "_raw", "_request", "given", "method", "rules", "sealed")
 
     def __init__(self, rules: AskingRules, exchange: Served) -> None:
         params: Any = exchange.params
         self.rules = rules
         # not the exchange itself, which knows its rounds: a circle would outlive its request
-        self._principal, self._method, self._raw = _principal_of(exchange), exchange.method, exchange.raw
+        self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
         self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
         self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self._request: str | None = None
+        self._request: bytes | None = None
         self._began: float | None = None
 
     @property
-    def request(self) -> str:
-        """What it asks for, as a digest; made only when somebody asks or brings a state."""
+    def request(self) -> bytes:
+        """Whose it is and what it asks for, as a digest; made only when somebody asks or brings a state."""
         if self._request is None:
-            self._request = _request_of(self._method, self._raw, self.rules.audience)
+            who = self._principal
+            said = (self.rules.audience, who.issuer, who.subject, who.client, self.method, _asked_for(self._raw))
+            self._request = _digest(_sorted(said))
         return self._request
 
-    async def state(self, sealed: str) -> State:
-        """The state that came, everything about it verified; every failure is told in the same words."""
+    def state(self, sealed: str) -> State:
+        """The state that came, everything about it verified; every failure is told in the same words.
+
+        One with a nonce counts only after `use_up`.
+        """
         state = self._read(sealed)
-        if state is None or not self._fits(state):
+        if state is None or state.request != self.request or self.rules.clock() >= state.until:
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
-        if state.single:
-            await self._use_up(state)
         return state
 
-    async def _use_up(self, state: State) -> None:
+    async def use_up(self, state: State) -> None:
         """Once. Nothing has run yet, so who sent a malformed answer may send a right one with the same state."""
         for key, question in state.open.items():
             if key in self.given:
@@ -156,35 +166,28 @@ class Round:
         except msgspec.DecodeError:
             return None  # of an older version of ours
 
-    def _fits(self, state: State) -> bool:
-        mine = state.principal == self._principal and state.request == self.request
-        return mine and self.rules.clock() < state.until
-
-    def input_required(self, questions: Mapping[str, Question], **members: Any) -> Result:
-        """The result that asks them, its state sealed."""
-        now = self.rules.clock()
+    def state_of(self, nonce: str = "", ticket: str = "") -> State:
+        """One for the next round, to be filled."""
+        rules, now = self.rules, self.rules.clock()
         began = self._began or now
-        state = State(
-            principal=self._principal,
-            began=began,
-            until=min(now + self.rules.seconds, began + self.rules.total_seconds),
-            request=self.request,
-            nonce=secrets.token_hex(12),
-            **members,
-        )
-        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
-        return {"resultType": "input_required", "inputRequests": asked, "requestState": self._sealed(state)}
+        return State(self.request, began, min(now + rules.seconds, began + rules.total_seconds), nonce, ticket)
 
-    def _sealed(self, state: State) -> str:
-        sealed = self.rules.sealer.seal(msgspec.json.encode(state))
+    def input_required(self, questions: Mapping[str, Question], state: State) -> Result:
+        """The result that asks them, its state sealed."""
+        if state.nonce:
+            state.open = {key: Open.of(question) for key, question in questions.items()}
+        sealed = self.rules.sealer.seal(_write_state(state))
         if len(sealed) > self.rules.state_bytes:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
-        return sealed
+        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": sealed}
 
 
 class Questions:
     """What one run asks: keys, digests, and the moment at which nothing more is asked."""
+
+    __slots__ = ("_acting", "_check", "_grace", "_on_quiet", "_repeats", "_waiters", "digests", "loop", "open")
 
     def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
         self._grace = grace
@@ -192,26 +195,26 @@ class Questions:
         self._repeats: dict[str, int] = {}
         self._waiters: dict[str, int] = {}
         self._check: asyncio.Handle | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._acting: set[str] = set()
-        self.digests: dict[str, str] = {}
+        self.digests: dict[str, bytes] = {}
         self.open: dict[str, Question] = {}
 
-    def key_of(self, exchange: Served, question: Question) -> tuple[str, str]:
-        """The key of a question that may be asked, and its digest."""
-        check_can_ask(exchange.revision, exchange.peer, question)
-        digest = _digest(question.method.encode(), _sorted(question.params))
+    def key_of(self, question: Question) -> tuple[str, bytes]:
+        """The key of a question, and its digest."""
+        digest = _digest(question.identity or _sorted([question.method, question.params]))
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
         return key, digest
 
-    def _derived_key(self, method: str, digest: str) -> str:
+    def _derived_key(self, method: str, digest: bytes) -> str:
         """Stable whatever else is asked: the question itself, and how often it was asked before."""
-        key = f"{_WORDS.get(method, 'ask')}-{digest[:12]}"
+        key = f"{_WORDS.get(method, 'ask')}-{digest.hex()[:12]}"
         count = self._repeats[key] = self._repeats.get(key, 0) + 1
         return key if count == 1 else f"{key}-{count}"
 
-    def add(self, key: str, digest: str, question: Question, *, alone: bool = False) -> None:
+    def add(self, key: str, digest: bytes, question: Question, *, alone: bool = False) -> None:
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
         self._waiters[key] = self._waiters.get(key, 0) + 1
@@ -231,17 +234,13 @@ class Questions:
         Tasks that the run made before get their first turn in any case.
         """
         self.stop()
-        loop = asyncio.get_running_loop()
+        loop = self.loop = self.loop or asyncio.get_running_loop()
         if self._grace > 0:
             self._check = loop.call_later(self._grace, self._quiet)
+        elif turns:
+            self._check = loop.call_soon(self.look_again, turns - 1)
         else:
-            self._check = loop.call_soon(self._turn, turns)
-
-    def _turn(self, left: int) -> None:
-        if left:
-            self._check = asyncio.get_running_loop().call_soon(self._turn, left - 1)
-        else:
-            self._quiet()
+            self._check = loop.call_soon(self._quiet)
 
     def _quiet(self) -> None:
         self._check = None
@@ -252,6 +251,11 @@ class Questions:
         if self._check is not None:
             self._check.cancel()
             self._check = None
+
+    def close(self) -> None:
+        """The run is over: whoever it was does not want to know any more."""
+        self.stop()
+        self._on_quiet = _nobody
 
     def acts(self, key: str) -> None:
         """An act that must be done once is under way: no round ends meanwhile."""
@@ -265,25 +269,37 @@ class Questions:
             self.look_again()
 
 
-def _digest(*parts: bytes) -> str:
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
-
-
 _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however its members came
 
 
-def _principal_of(exchange: Served) -> tuple[str, str, str]:
-    who = exchange.peer.principal
-    return who.issuer, who.subject, who.client
+def _digest(said: bytes) -> bytes:
+    return blake2b(said, digest_size=_DIGEST).digest()
 
 
-def _request_of(method: str, raw: Raw | None, audience: str) -> str:
-    """The request by its method and what it asks for; what differs between rounds does not count."""
+class _Known(msgspec.Struct, forbid_unknown_fields=True):
+    """The params that almost all requests have; what differs between rounds is not even read."""
+
+    name: str = ""
+    uri: str = ""
+    arguments: Raw = Raw(b"{}")  # absent ones are none
+    _meta: Raw = Raw(b"")
+    inputResponses: Raw = Raw(b"")
+    requestState: Raw = Raw(b"")
+
+
+_known = msgspec.json.Decoder(_Known)
+
+
+def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:
+    """All params but those that differ between rounds; absent arguments are none."""
     try:
-        members = _objects.decode(raw or b"{}")
+        try:
+            found = _known.decode(raw or b"{}")
+            return found.name, found.uri, _value.decode(found.arguments), {}
+        except msgspec.ValidationError:  # with more members, all of which count
+            members = _objects.decode(raw or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)
-    members.setdefault("arguments", {})  # absent ones are none
-    return _digest(audience.encode(), method.encode(), _sorted(members))
+    return "", "", members.pop("arguments", {}), members

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
+from types import CoroutineType
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -62,6 +63,7 @@ class Served(Exchange):
         self.meta = meta
         self.patience = None
         self.live = True
+        self.timer = None
         self._done = None
         self.outlet = outlet
         self.revision = revision
@@ -81,17 +83,22 @@ class Served(Exchange):
         if method == "notifications/message":
             await self._log(params)
             return
-        told = dict(params)
         if method == "notifications/progress":
-            if self.meter is None:
-                self.meter = ProgressMeter(monotonic())
-            admitted = self.meter.admit(told, monotonic())
+            admitted = self._admit(params)
             if admitted is None:
                 return
             told = shape_noun(self.revision, "Progress", admitted)
+        else:
+            told = dict(params)
         if self.subscription is not None:
             told["_meta"] = {**told.get("_meta", {}), SUBSCRIPTION_ID: self.subscription}
         await self.outlet.tell(method, told)
+
+    def _admit(self, params: Params) -> dict[str, Any] | None:
+        now = monotonic()
+        if self.meter is None:
+            self.meter = ProgressMeter(now)
+        return self.meter.admit(params, now)
 
     async def _log(self, params: Params) -> None:
         if self.subscription is not None:
@@ -106,22 +113,13 @@ class Served(Exchange):
         release: Callable[[int], bool] | None = getattr(self.outlet, "release", None)
         return self.live and self.revision.polling and release is not None and release(retry_ms)
 
-    async def ask(self, question: Question) -> Result:
+    def ask(self, question: Question) -> CoroutineType[Any, Any, Result]:
+        """As it is, to be awaited: nothing stands between who asks and how it is done."""
         if question.method in self.revision.deprecated:
             warn_of_deprecated(question.method)
-        timer: Timer | None = getattr(self, "timer", None)
-        if timer is None:
-            return await self._ask(question)
-        timer.pause()
-        try:
-            return await self._ask(question)
-        finally:
-            timer.resume()
-
-    async def _ask(self, question: Question) -> Result:
-        if self.rounds is not None:
-            return await self.rounds.ask(self, question)
-        return await self._asking(self, question)
+        rounds, timer = self.rounds, self.timer
+        asking = self._asking(self, question) if rounds is None else rounds.ask(self, question)
+        return asking if timer is None else _beside(timer, asking)
 
     def begin_once(self, key: str) -> bytes | None:
         return super().begin_once(key) if self.rounds is None else self.rounds.begin_once(key)
@@ -139,3 +137,11 @@ class Served(Exchange):
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
         if (told := left_out_notice(self.peer, monotonic(), last=True)) is not None:
             await self.outlet.tell("notifications/message", told)
+
+
+async def _beside(timer: Timer, asking: CoroutineType[Any, Any, Result]) -> Result:
+    timer.pause()
+    try:
+        return await asking
+    finally:
+        timer.resume()

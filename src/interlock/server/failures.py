@@ -28,7 +28,10 @@ def failure_text(error: BaseException, kind: str, name: str) -> str:
     if kind == "tool" and isinstance(found, ResourceNotFound):  # which the tool looked for, not its caller
         return f"The tool {name} failed: {display(str(found))}"
     if isinstance(found, Refused) or _ends_the_run(found):
-        raise found
+        try:
+            raise found
+        finally:
+            del error, found  # its traceback holds this frame, which must not hold it: nobody would free the circle
     words = _words(found)
     if words == "":
         words = f"The {kind} {name} failed"

@@ -18,6 +18,7 @@ from .whole_records import filler_of
 __all__ = ["Form", "form_of", "check_accepted"]
 
 _VALUE = "value"
+_sorted = msgspec.json.Encoder(order="sorted").encode
 _LONGEST_REASON = 300  # characters; it may repeat what the user typed
 
 
@@ -26,10 +27,14 @@ class Form(msgspec.Struct, frozen=True):
 
     schema: dict[str, Any]
     read: Callable[[dict[str, Any]], Any]
+    identity: bytes = b""
+    """What stands for the schema, where it was made once for a type."""
 
 
 def form_of(wanted: Any) -> Form:
     """A JSON Schema gives a dict, a record type gives its record, a plain type gives one value."""
+    if isinstance(wanted, type):
+        return _form_of_type(wanted, "")
     if isinstance(wanted, Mapping):
         schema = dict(cast("Mapping[str, Any]", wanted))
         check_form(schema)
@@ -52,25 +57,40 @@ def _form_of_type(wanted: Any, written: str) -> Form:
     # without `| None`: an optional field may stay empty
     single = {"type": "object", "properties": {_VALUE: without_null(schema)}, "required": [_VALUE]}
     check_form(single)
-    return Form(single, lambda content: _convert(content.get(_VALUE), wanted))
+    read = _reader(wanted)
+    return Form(single, lambda content: read(content.get(_VALUE)), _identity(single))
 
 
 def _record(wanted: Any, described: dict[str, Any]) -> Form:
     fields = {name: without_null(field) for name, field in described["properties"].items()}
     schema = {"type": "object", "properties": fields, "required": list(described.get("required", []))}
     check_form(schema)
-    return Form(schema, lambda content: _convert(content, wanted))
+    return Form(schema, _reader(wanted), _identity(schema))
 
 
-def _convert(content: Any, wanted: Any) -> Any:
-    try:
-        found = msgspec.convert(content, wanted, dec_hook=decode_custom)
-    except msgspec.ValidationError as error:
-        told = display(str(error).replace("`", "'"), _LONGEST_REASON)
-        raise InvalidParams(f"The answer does not fit what was asked for: {told}") from None
-    if (fill := filler_of([wanted])) is not None:
-        fill(found)
-    return found
+def _identity(schema: dict[str, Any]) -> bytes:
+    """The same however its members came. A question about it says its message behind this."""
+    return b"form" + _sorted(schema)
+
+
+def _reader(wanted: Any) -> Callable[[Any], Any]:
+    """What is to be filled in is found out once for a type: looking through it takes longer than all of a question."""
+    fill = filler_of([wanted])
+    plain = wanted if wanted in (str, int, float, bool) else None
+
+    def read(content: Any) -> Any:
+        if type(content) is plain:
+            return content
+        try:
+            found = msgspec.convert(content, wanted, dec_hook=decode_custom)
+        except msgspec.ValidationError as error:
+            told = display(str(error).replace("`", "'"), _LONGEST_REASON)
+            raise InvalidParams(f"The answer does not fit what was asked for: {told}") from None
+        if fill is not None:
+            fill(found)
+        return found
+
+    return read
 
 
 def check_accepted(form: Form, content: Any) -> None:

@@ -26,6 +26,8 @@ __all__ = [
     "read_roots",
 ]
 
+_FORM = ("elicitation.form",)
+
 
 class Declined(ToolError):
     """The user said no, or closed the question. Unhandled, the model reads it as the tool's result."""
@@ -64,7 +66,8 @@ def ask_form(message: str, form: Form, key: str | None) -> Question:
             check_accepted(form, answer.get("content"))
 
     params = {"mode": "form", "message": message, "requestedSchema": form.schema}
-    return Question("elicitation/create", params, ("elicitation.form",), key, check)
+    identity = form.identity + message.encode() if form.identity else b""
+    return Question("elicitation/create", params, _FORM, key, check, identity)
 
 
 def read_form(message: str, form: Form, answer: Result) -> Any:

@@ -7,11 +7,11 @@ is remembered in a store; several processes must share that too.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import secrets
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
+from os import urandom
 from typing import Any
 
 from ..wire.errors import LocalError, StoreFull
@@ -21,6 +21,7 @@ from .store import Store
 __all__ = ["Seal", "new_key"]
 
 _VERSION = "s1"
+_PREFIX = len(_VERSION) + 10  # characters: the version, the id of the key, two dots
 _NONCE = 12
 _MARGIN = 60.0  # seconds a use is remembered beyond the end of its state: clocks differ, and are set back
 
@@ -30,6 +31,37 @@ def new_key() -> bytes:
     return secrets.token_bytes(32)
 
 
+class _Key:
+    """One key. The library behind it is loaded at its first use, not before."""
+
+    __slots__ = ("_cipher", "_head", "_secret", "_wrong", "prefix")
+
+    def __init__(self, secret: bytes) -> None:
+        id = hashlib.sha256(b"interlock key id" + secret).hexdigest()[:8]  # tells keys apart, and nothing about them
+        self.prefix = f"{_VERSION}.{id}."
+        self._head = f"interlock {_VERSION} {id}".encode()
+        self._secret = secret
+        self._cipher: Any = None
+        self._wrong: type[Exception] = Exception
+
+    def encrypt(self, nonce: bytes, payload: bytes) -> bytes:
+        return (self._cipher or self._load()).encrypt(nonce, payload, self._head)
+
+    def decrypt(self, raw: bytes) -> bytes | None:
+        cipher = self._cipher or self._load()
+        try:
+            return cipher.decrypt(raw[:_NONCE], raw[_NONCE:], self._head)
+        except self._wrong:
+            return None
+
+    def _load(self) -> Any:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher, self._wrong = AESGCM(self._secret), InvalidTag
+        return self._cipher
+
+
 class Seal:
     """Seals with the first key and opens with any."""
 
@@ -37,41 +69,19 @@ class Seal:
         for key in keys:
             if len(key) != 32:
                 raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
-        self._keys = {_id_of(key): key for key in keys or [new_key()]}
-        self._ciphers: dict[str, Any] = {}
+        known = [_Key(key) for key in keys or [new_key()]]
+        self._first = known[0]
+        self._keys = {key.prefix: key for key in known}
         self._store = store or MemoryStore()
 
     def seal(self, payload: bytes) -> str:
-        id = next(iter(self._keys))
-        nonce = secrets.token_bytes(_NONCE)
-        sealed = nonce + self._cipher(id).encrypt(nonce, payload, _head(id))
-        return f"{_VERSION}.{id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+        key, nonce = self._first, urandom(_NONCE)
+        return key.prefix + b2a_base64(nonce + key.encrypt(nonce, payload), newline=False).decode()
 
     def open(self, sealed: str) -> bytes | None:
-        version, _, rest = sealed.partition(".")
-        id, _, body = rest.partition(".")
-        if version != _VERSION or id not in self._keys:
-            return None
-        raw = _unbase64(body)
-        if raw is None or len(raw) <= _NONCE:
-            return None
-        return self._decrypt(id, raw)
-
-    def _decrypt(self, id: str, raw: bytes) -> bytes | None:
-        from cryptography.exceptions import InvalidTag
-
-        try:
-            return self._cipher(id).decrypt(raw[:_NONCE], raw[_NONCE:], _head(id))
-        except InvalidTag:
-            return None
-
-    def _cipher(self, id: str) -> Any:
-        """Made at the first use: the library behind it is not loaded before."""
-        if id not in self._ciphers:
-            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-            self._ciphers[id] = AESGCM(self._keys[id])
-        return self._ciphers[id]
+        key = self._keys.get(sealed[:_PREFIX])
+        raw = None if key is None else _unbase64(sealed[_PREFIX:])
+        return None if key is None or raw is None or len(raw) <= _NONCE else key.decrypt(raw)
 
     async def consume(self, nonce: str, until: float) -> bool:
         """Is this the first use, of all who share the store? Where it has no room, nothing counts as new."""
@@ -81,19 +91,10 @@ class Seal:
             return False
 
 
-def _id_of(key: bytes) -> str:
-    """Tells keys apart without telling anything about them."""
-    return hashlib.sha256(b"interlock key id" + key).hexdigest()[:8]
-
-
-def _head(id: str) -> bytes:
-    return f"interlock {_VERSION} {id}".encode()
-
-
 def _unbase64(text: str) -> bytes | None:
-    """Only the one spelling that `seal` writes: no white space, no padding, no loose bits."""
+    """Only the one spelling that `seal` writes: no white space, no other padding, no loose bits."""
     try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        raw = a2b_base64(text)
+    except ValueError:
         return None
-    return raw if base64.urlsafe_b64encode(raw).decode().rstrip("=") == text else None
+    return raw if b2a_base64(raw, newline=False) == text.encode() else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from types import CoroutineType
 from typing import Any, cast
 
 import msgspec
@@ -77,6 +78,7 @@ class Session:
         self._names = 0
         self.ready = False
         self._end: ConnectionEnded | None = None
+        self._revision: Revision | None = None
         self._side = ServerSide(
             around.handler, around.rows, strict=around.strict, principal=principal, on_ready=self._on_ready
         )
@@ -87,8 +89,10 @@ class Session:
 
     @property
     def revision(self) -> Revision | None:
-        """What was negotiated; None before `initialize` was answered."""
-        return self._side.handshake.revision
+        """What was negotiated, once and for all; None before `initialize` was answered."""
+        if self._revision is None:
+            self._revision = self._side.handshake.revision
+        return self._revision
 
     @property
     def batches(self) -> bool:
@@ -237,7 +241,8 @@ class Session:
 
     async def tell_on(self, stream: Stream, method: str, params: Mapping[str, Any] | None) -> None:
         message = encode_notice(method, params)
-        self._check(message)
+        if len(message) > self._around.limits.message_bytes:
+            self._check(message)
         if self._end is None:
             await stream.tell(message)
 
@@ -316,8 +321,8 @@ class _Outlet:
         self._stream = stream
         self.address = address
 
-    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
-        await self.connection.tell_on(self._stream, method, params)
+    def tell(self, method: str, params: Mapping[str, Any] | None) -> CoroutineType[Any, Any, None]:
+        return self.connection.tell_on(self._stream, method, params)
 
     async def call(
         self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience

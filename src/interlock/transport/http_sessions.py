@@ -7,6 +7,7 @@ for a while, or with the server. Its id is no credential: it is worth something 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -83,6 +84,11 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def running(self) -> int:
+        """Calls of sessions, also those whose client has gone."""
+        return self._around.running
+
     # --- POST -------------------------------------------------------------------------------------
 
     async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
@@ -92,7 +98,7 @@ class Sessions:
             if id is None:
                 await self._open(call, body, headers, principal)
                 return
-            session = self._find(id, headers, principal)
+            session = self._find(id, headers, principal, call.loop)
             try:
                 frame = read_frame(body, self._limits)
             except BadFrame as bad:
@@ -102,13 +108,12 @@ class Sessions:
         except TurnedAway as away:
             await call.refuse(away.refusal)
 
-    async def _receive(self, call: HttpCall, session: Session, frame: Frame) -> None:
+    def _receive(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
         if frame.method is not UNSET and frame.id is not UNSET:
             call.id = frame.id
-            await self._serve(call, session, [frame])
-        else:
-            _hear(session, frame)
-            await call.refuse(_ACCEPTED)
+            return self._serve(call, session, [frame])
+        _hear(session, frame)
+        return call.refuse(_ACCEPTED)
 
     async def _read_more(self, call: HttpCall, session: Session, body: bytes, bad: BadFrame) -> None:
         """It is no message: an array of them, where these exist, or a mistake."""
@@ -134,11 +139,14 @@ class Sessions:
         else:
             await call.refuse(_ACCEPTED)
 
-    async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
+    def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         if self._around.running >= self._limits.in_flight:
             raise TurnedAway(_BUSY)
         stream, reader = session.requests(asked, call.address, call.events)
-        await self._deliver(call, session, stream, reader, array)
+        if stream.ended and not stream.told and call.whole and not array and (answers := stream.answers()):
+            session.forget(stream)  # the usual end, with nothing to wait for and nothing to come back to
+            return call.respond(200, answers[0])
+        return self._deliver(call, session, stream, reader, array)
 
     # --- how one begins ---------------------------------------------------------------------------
 
@@ -147,7 +155,7 @@ class Sessions:
         frame = read_frame(body, self._limits)  # it was read before
         if frame.method != "initialize" or frame.id is UNSET:
             raise TurnedAway(NO_SESSION)
-        self._now()
+        self._now(call.loop)
         if len(self._by_id) + self._opening >= self._bounds.most:
             raise TurnedAway(FULL)
         if self._around.running >= self._limits.in_flight:
@@ -174,20 +182,19 @@ class Sessions:
         if self._sweeper is None:
             self._set_sweeper()
 
-    def _now(self) -> float:
+    def _now(self, loop: asyncio.AbstractEventLoop) -> float:
         """What lived on a loop that is over has ended with it."""
-        loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._sweeper = loop, None
             self._by_id.clear()
             self._opening = self._around.running = 0
         return loop.time()
 
-    def _find(self, id: str, headers: Headers, principal: Principal) -> Session:
+    def _find(self, id: str, headers: Headers, principal: Principal, loop: asyncio.AbstractEventLoop) -> Session:
         """404 for others' sessions as for none: nobody learns that there is one."""
-        now = self._now()
+        now = self._now(loop)
         session = self._by_id.get(id)
-        if session is None or session.principal != principal:
+        if session is None or (session.principal is not principal and session.principal != principal):
             raise TurnedAway(UNKNOWN)
         check_version(headers, session.revision)
         session.used = now
@@ -198,7 +205,7 @@ class Sessions:
     async def get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         """A stream: a new one for what belongs to no request, or the rest of one that broke."""
         try:
-            session = self._named(headers, principal)
+            session = self._named(call, headers, principal)
             if not call.events:
                 raise TurnedAway(_NO_EVENTS)
             seen = seen_event(headers)
@@ -212,16 +219,16 @@ class Sessions:
 
     async def delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         try:
-            self._named(headers, principal).finish()
+            self._named(call, headers, principal).finish()
             await call.refuse(_ENDED)
         except TurnedAway as away:
             await call.refuse(away.refusal)
 
-    def _named(self, headers: Headers, principal: Principal) -> Session:
+    def _named(self, call: HttpCall, headers: Headers, principal: Principal) -> Session:
         id = asked_session(headers)
         if id is None:
             raise TurnedAway(NO_SESSION)
-        return self._find(id, headers, principal)
+        return self._find(id, headers, principal, call.loop)
 
     # --- what goes out ----------------------------------------------------------------------------
 
@@ -245,7 +252,7 @@ class Sessions:
                 await call.refuse(_ACCEPTED)
         finally:
             session.busy -= 1
-            session.used = asyncio.get_running_loop().time()
+            session.used = call.loop.time()
             stream.detach(reader)
             if stream.ended and stream.reader is None:
                 session.shelve(stream)
@@ -277,7 +284,7 @@ class Sessions:
 
     async def close(self) -> None:
         """End all sessions, and wait a moment for what ran in them."""
-        self._now()
+        self._now(asyncio.get_running_loop())
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None

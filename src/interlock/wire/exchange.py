@@ -139,6 +139,8 @@ class Question(msgspec.Struct, frozen=True):
     """Names it in every round; derived from the question itself where nobody chose one."""
     check: Callable[[Result], None] | None = None
     """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
+    identity: bytes = b""
+    """What stands for its method and params, where somebody has it ready: the same for equal ones and for no others."""
 
 
 class Timer(Protocol):
@@ -162,8 +164,8 @@ class Exchange:
         *("redact", "timer"),
     )
 
-    timer: Timer
-    """Not there at all unless the run is bounded, so that others pay nothing."""
+    timer: Timer | None
+    """None, or not there at all, unless the run is bounded."""
     redact: Callable[[Any], Any]
     """What is done to log messages instead of the usual (redaction.py); not there where nobody says."""
     home: Any

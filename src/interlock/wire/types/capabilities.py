@@ -23,15 +23,16 @@ class ClientCapabilities(Noun):
     def can(self, path: str) -> bool:
         """Is `elicitation`, `elicitation.url`, `sampling.tools`, `extensions.<id>` … declared?"""
         head, _, rest = path.partition(".")
-        found: Any = getattr(self, head) if head in self.__struct_fields__ else UNSET
-        if found is UNSET:
-            return False
-        if not rest:
-            return True
+        found: Any = getattr(self, head) if head in _CLIENT else UNSET
+        if found is UNSET or not rest:
+            return found is not UNSET
         if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
             return isinstance(found.get("form"), dict) or "url" not in found
         value = cast(Flags, found).get(rest)
         return value is True if rest == "listChanged" else isinstance(value, dict)
+
+
+_CLIENT = frozenset(ClientCapabilities.__struct_fields__)
 
 
 class ListChanges(Noun):
