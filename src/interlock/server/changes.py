@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
@@ -33,6 +34,7 @@ class _Listener:
 
     def __init__(self, wanted: ListenFilter, principal: Principal, caller: Hashable) -> None:
         self.wanted, self.principal, self.caller = wanted, principal, caller
+        self.watches = len(wanted.resource_subscriptions)
         self.stirred = Flag()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
@@ -64,6 +66,7 @@ class Changes:
     """The change notices of one server and everybody who listens."""
 
     def __init__(self) -> None:
+        self._watched: Counter[Hashable] = Counter()  # resources that each client watches, over all of its streams
         self._listeners: set[_Listener] = set()
 
     def list_changed(self, kind: str, admits: Admits = None) -> None:
@@ -83,7 +86,7 @@ class Changes:
         wanted: ListenFilter = exchange.params.notifications
         check_watched(wanted.resource_subscriptions)
         listener = _Listener(wanted, exchange.peer.principal, _caller(exchange))
-        self._check_sum(listener)
+        self._count(listener)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
             honoured = _honoured(wanted, offered)
@@ -95,14 +98,17 @@ class Changes:
                     await exchange.notify(method, params)
         finally:
             self._listeners.discard(listener)
+            self._count(listener, -1)
         return {}
 
-    def _check_sum(self, one_more: _Listener) -> None:
-        """The bound is of a client, who may have many streams open."""
-        count = len(one_more.wanted.resource_subscriptions)
-        others = [each for each in list(self._listeners) if each.caller == one_more.caller] if count else []
-        if sum((len(each.wanted.resource_subscriptions) for each in others), count) > MOST_SUBSCRIPTIONS:
+    def _count(self, listener: _Listener, sign: int = 1) -> None:
+        """The bound is of a client, who may have many streams open. Counted, because there may be thousands of them."""
+        sum = self._watched[listener.caller] + sign * listener.watches
+        if sign > 0 and listener.watches and sum > MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: end other streams first")
+        self._watched[listener.caller] = sum
+        if not sum:
+            del self._watched[listener.caller]
 
     def close(self) -> None:
         """End every listen exchange with its result: the server is going."""

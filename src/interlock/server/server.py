@@ -400,11 +400,15 @@ class Server:
         keepalive: Keepalive | None = None,
         host: str | None = None,
         port: int | None = None,
+        drain: float | None = None,
+        connections: int | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
-        otherwise), until the process is told to stop."""
-        where: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+        otherwise), until the process is told to stop. Calls in flight then get `drain` seconds (5); at most
+        `connections` (4096) are open at once."""
+        said = {"host": host, "port": port, "drain": drain, "connections": connections}
+        where: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         if carrier == "http":
             from ..transport.runner import run_http
 

@@ -84,6 +84,11 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def running(self) -> int:
+        """Calls of sessions, also those whose client has gone."""
+        return self._around.running
+
     # --- POST -------------------------------------------------------------------------------------
 
     async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
