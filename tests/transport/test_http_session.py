@@ -15,6 +15,7 @@ from interlock.wire.errors import (
     CallTimeout,
     ConnectionClosed,
     ConnectionLost,
+    HandshakeFailed,
     HttpStatus,
     NotOpen,
     Refused,
@@ -46,7 +47,7 @@ async def test_without_a_session_there_is_none_to_name_or_to_end():
 
 @pytest.mark.parametrize("given", ["a b", "é", "x" * 5000])
 async def test_a_session_id_that_is_none_is_refused(given):
-    with pytest.raises((BadResult, ConnectionLost)):
+    with pytest.raises((HandshakeFailed, ConnectionLost)):
         async with talking(handshake(session=given)):
             pass
 

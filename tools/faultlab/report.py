@@ -121,6 +121,11 @@ _WHAT = {
     "never ran, streams end with their results, and the process exits with 0 in time.",
     "stores": "Two processes append to streams in one SQLite file; one of them is killed, again and again, and a third "
     "one reads along. No acknowledged event is lost, doubled, out of order or in another stream, and nobody hangs.",
+    "cycles": "Clients of every carrier open, call and close, blocking and supervised ones too; tasks, threads, "
+    "descriptors, children, objects and RSS are what they were, and the process is idle afterwards.",
+    "hostile": "Foreign servers on every carrier that are killed, stall, talk nonsense, answer twice, flood or ask at "
+    "one step of the conversation, drawn by the seed from all combinations. Every call ends with an answer or a typed "
+    "error, far below 20 s where its deadline is 0.5 s; a right answer that came is taken; nothing stays behind.",
 }
 
 

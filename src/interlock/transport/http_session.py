@@ -19,6 +19,7 @@ from ..wire.display import display
 from ..wire.errors import InterlockError, SessionGone
 from ..wire.frames import Id
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
 from .http_posting import Posting
@@ -46,7 +47,7 @@ class HttpSession(Posting):
         self._turned_away: dict[Id, str] = {}  # by a server that has forgotten the session, and their methods
 
     def _headers(self, verb: Literal["POST", "GET", "DELETE"], after: str | None = None) -> dict[str, str]:
-        more = self._endpoint.headers
+        more = headers_now(self._endpoint)
         return session_headers(verb, more, session=self._session, version=self.version, after=after)
 
     # --- a request --------------------------------------------------------------------------------

@@ -31,13 +31,13 @@ def run_main(
         asyncio.set_event_loop(loop)
         with watcher.watch(loop) if watcher is not None else nullcontext():
             loop.run_until_complete(main)
-            loop.run_until_complete(_leave())
+            loop.run_until_complete(leave())
     finally:
         asyncio.set_event_loop(None)
         loop.close()
 
 
-async def _leave() -> None:
+async def leave() -> None:
     """Cancelled twice: the first time may be what begins somebody's orderly end, the second time ends that."""
     for _ in range(2):
         rest = asyncio.all_tasks() - {asyncio.current_task()}

@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..lab import Lab
-from . import aborts, cancels, crowd, fuzz, growth, host, kills, loris, noise, slow, soak, stops, stores
+from . import (
+    aborts,
+    cancels,
+    crowd,
+    cycles,
+    fuzz,
+    growth,
+    host,
+    hostile,
+    kills,
+    loris,
+    noise,
+    slow,
+    soak,
+    stops,
+    stores,
+)
 
 __all__ = ["EXPERIMENTS"]
 
@@ -23,4 +39,6 @@ EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
     "crowd": crowd.run,
     "stops": stops.run,
     "stores": stores.run,
+    "cycles": cycles.run,
+    "hostile": hostile.run,
 }
