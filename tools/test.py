@@ -33,6 +33,10 @@ NEEDED = (
     "hypothesis",
     "jsonschema-rs",
     "uritemplate",
+    "granian",
+    "hypercorn",
+    "starlette",
+    "fastapi",
     "hatchling",
     "editables",
 )

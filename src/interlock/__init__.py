@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from .auth.plans import OAuth as OAuth
     from .auth.plans import WorkloadIdentity as WorkloadIdentity
     from .client.client import Client as Client
+    from .client.completing import Completion as Completion
+    from .client.config import read_config as read_config
+    from .client.config_text import ConfigError as ConfigError
+    from .client.listening import Change as Change
+    from .client.repeating import OutcomeUnknown as OutcomeUnknown
+    from .client.supervisor import StateChange as StateChange
+    from .client.supervisor import Supervision as Supervision
+    from .client.sync_client import SyncClient as SyncClient
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -34,11 +42,21 @@ if TYPE_CHECKING:
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import AuthorizationFailed as AuthorizationFailed
+    from .wire.errors import AuthRequired as AuthRequired
+    from .wire.errors import CallTimeout as CallTimeout
     from .wire.errors import CannotAsk as CannotAsk
+    from .wire.errors import ConnectionEnded as ConnectionEnded
+    from .wire.errors import ConnectionLost as ConnectionLost
+    from .wire.errors import HandshakeFailed as HandshakeFailed
     from .wire.errors import InterlockError as InterlockError
+    from .wire.errors import LocalError as LocalError
     from .wire.errors import LoginRequired as LoginRequired
+    from .wire.errors import NotOpen as NotOpen
+    from .wire.errors import PeerClosed as PeerClosed
     from .wire.errors import Refused as Refused
+    from .wire.errors import RemoteError as RemoteError
     from .wire.errors import ResourceNotFound as ResourceNotFound
+    from .wire.errors import SpawnFailed as SpawnFailed
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
     from .wire.exchange import Principal as Principal
@@ -58,18 +76,26 @@ _WHERE = {
     "Annotations": "wire.types.common",
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
+    "AuthRequired": "wire.errors",
     "AuthorizationFailed": "wire.errors",
+    "CallTimeout": "wire.errors",
     "CannotAsk": "wire.errors",
+    "Change": "client.listening",
     "Client": "client.client",
     "ClientCredentials": "auth.plans",
     "Command": "transport.child",
+    "Completion": "client.completing",
     "Concurrency": "server.bounds",
+    "ConfigError": "client.config_text",
+    "ConnectionEnded": "wire.errors",
+    "ConnectionLost": "wire.errors",
     "Context": "server.context",
     "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
     "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
+    "HandshakeFailed": "wire.errors",
     "Icon": "wire.types.common",
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
@@ -78,41 +104,59 @@ _WHERE = {
     "Keepalive": "transport.keepalive",
     "LoginRequired": "wire.errors",
     "OAuth": "auth.plans",
+    "OutcomeUnknown": "client.repeating",
+    "LocalError": "wire.errors",
+    "NotOpen": "wire.errors",
     "Patience": "wire.link",
+    "PeerClosed": "wire.errors",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Rate": "server.rate_limits",
     "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
+    "RemoteError": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "StateChange": "client.supervisor",
+    "SpawnFailed": "wire.errors",
     "Suggestions": "server.completions",
+    "Supervision": "client.supervisor",
+    "SyncClient": "client.sync_client",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
     "WorkloadIdentity": "auth.plans",
     "files": "server.files",
+    "read_config": "client.config",
 }
 
 __all__ = [
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthRequired",
     "AuthorizationFailed",
+    "CallTimeout",
     "CannotAsk",
+    "Change",
     "Client",
     "ClientCredentials",
     "Command",
+    "Completion",
     "Concurrency",
+    "ConfigError",
+    "ConnectionEnded",
+    "ConnectionLost",
     "Context",
     "Declined",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
+    "HandshakeFailed",
     "Icon",
     "Image",
     "ImageContent",
@@ -121,17 +165,26 @@ __all__ = [
     "Keepalive",
     "LoginRequired",
     "OAuth",
+    "OutcomeUnknown",
+    "LocalError",
+    "NotOpen",
     "Patience",
+    "PeerClosed",
     "Principal",
     "PromptMessage",
     "Rate",
     "RateLimits",
     "Refused",
+    "RemoteError",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "StateChange",
+    "SpawnFailed",
     "Suggestions",
+    "Supervision",
+    "SyncClient",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
@@ -139,6 +192,7 @@ __all__ = [
     "WorkloadIdentity",
     "__version__",
     "files",
+    "read_config",
 ]
 
 

@@ -24,11 +24,12 @@ WAIT = 20.0
 
 
 @asynccontextmanager
-async def served(app: Any, *, drain: float = 5.0) -> AsyncIterator[int]:
+async def served(app: Any, *, drain: float = 5.0, connections: int = 4096) -> AsyncIterator[int]:
     """The port it listens on. Stopped at the end, whatever happens."""
     listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     port = listener.getsockname()[1]
-    serving = asyncio.get_running_loop().create_task(serve_http(app, listener, drain=drain, stop=stop))
+    options: Any = {"drain": drain, "connections": connections, "stop": stop}
+    serving = asyncio.get_running_loop().create_task(serve_http(app, listener, **options))
     try:
         yield port
     finally:

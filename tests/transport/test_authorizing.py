@@ -393,3 +393,12 @@ async def test_a_turn_has_an_end():
     assert found == [True, True, False, False]
     assert not turn.refused(Reply(status=200), "https://h/mcp")
     assert not Turn(Authorizer(oauth(), endpoint_of("https://h/mcp"))).refused(Reply(status=403), "https://h/mcp")
+
+
+async def test_a_call_with_a_token_of_its_own_uses_that_and_nothing_else():
+    async with guarded() as host, Client(host.url, auth=host.oauth()) as client:
+        await client.call_tool("t", headers={"authorization": "Bearer access-of-somebody-else"})
+        assert host.calls[-1].header("Authorization") == "Bearer access-of-somebody-else"
+        with pytest.raises(HttpStatus):
+            await client.call_tool("t", headers={"Authorization": "Bearer worthless"})
+        assert len(host.visits) == 1

@@ -370,6 +370,27 @@ async def test_a_notification_waits_while_the_client_does_not_read():
     call.close()
 
 
+async def test_who_speaks_on_and_on_holds_up_nobody_else():
+    """Nothing is waited for while there is room, or once the client has gone: servers then take everything."""
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    others = asyncio.ensure_future(turns_until(lambda: len(wire.events()) > 900))
+    for _ in range(1000):
+        await call.tell("notifications/x", {})
+    assert await others > 10
+    await call.answer(OK)
+    call.close()
+
+
+async def turns_until(over):
+    count = 0
+    while not over():
+        count += 1
+        await asyncio.sleep(0)
+    return count
+
+
 @virtual_time
 async def test_a_quiet_stream_is_kept_alive_by_comments():
     wire = Wire(part(b"x"))

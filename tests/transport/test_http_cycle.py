@@ -143,6 +143,27 @@ async def test_an_application_that_fails_behind_its_head_is_answered_for():
     assert (wire.completed, wire.cycle.response_complete) == (1, True)
 
 
+async def test_what_is_cancelled_is_told_that_nobody_is_there(caplog):
+    async def cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    wire = Wire()
+    await wire.cycle.run_asgi(cancelled)
+    assert b"".join(wire.transport.writes).startswith(b"HTTP/1.1 503 ") and wire.transport.closed
+    assert b"retry-after: 1" in b"".join(wire.transport.writes) and caplog.records == []
+
+
+async def test_an_answer_that_breaks_off_is_cut_without_a_word(caplog):
+    async def broken_off(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+
+    wire = Wire()
+    await wire.cycle.run_asgi(broken_off)
+    assert wire.transport.closed and not wire.cycle.response_complete
+    assert not b"".join(wire.transport.writes).endswith(b"0\r\n\r\n") and caplog.records == []
+
+
 # --- without messages ---
 
 

@@ -42,6 +42,7 @@ from .answering import answer, direct, refuse
 from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
+from .session_record import SessionRecord
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
 
@@ -91,6 +92,8 @@ class HandshakeServer:
         self._ready = Flag()
         self._watched = ListenFilter()
         self._capabilities = ServerCapabilities()
+        self.edition = 0
+        """Counts what the client has said about the session: with it, `record` may be another one."""
 
     @property
     def revision(self) -> Revision | None:
@@ -175,6 +178,7 @@ class HandshakeServer:
             if "logging" not in known:
                 peer.log_level = None  # what was not declared is not used, whatever is added later
             self._peer, self._revision = peer, revision
+            self.edition += 1
             result: Result = {
                 "protocolVersion": revision.name,
                 "capabilities": known,
@@ -203,9 +207,10 @@ class HandshakeServer:
         if (self._revision is None and self._opening is None) or self._ready.is_set():
             return None
         self._ready.set()
+        self.edition += 1
         if self._on_ready is not None:
             self._on_ready()
-        return self._listen()
+        return self.listen()
 
     async def _when_ready(self) -> None:
         if self._ready.is_set():
@@ -216,7 +221,7 @@ class HandshakeServer:
         except TimeoutError:
             raise LocalError(f"the client sent no initialized within {_READY_WITHIN:g} s") from None
 
-    async def _listen(self) -> None:
+    async def listen(self) -> None:
         """One internal listen exchange: change notices of the newest revision, said as the old ones."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
@@ -244,6 +249,41 @@ class HandshakeServer:
         except Exception:
             log.exception("! the stream of change notices ended")
 
+    # --- the same session in another process ------------------------------------------------------
+
+    def record(self, speaker: int = 0) -> SessionRecord | None:
+        """What there is to know about it; None before `initialize` was answered."""
+        if self._revision is None:
+            return None
+        return SessionRecord(
+            revision=self._revision.name,
+            client=self._peer.info,
+            capabilities=self._peer.capabilities,
+            offered=self._capabilities,
+            log_level=self._peer.log_level,
+            watched=frozenset(self._watched.resource_subscriptions),
+            ready=self._ready.is_set(),
+            speaker=speaker,
+        )
+
+    def recall(self, record: SessionRecord) -> bool:
+        """Be the session of this record, from now on or again. False: its revision is not spoken here."""
+        if self._revision is None:
+            revision = self._rows.get(record.revision)
+            if revision is None:
+                return False
+            self._peer = Peer(record.client, record.capabilities, principal=self._principal)
+            self._revision, self._capabilities = revision, record.offered
+        self._peer.log_level = record.log_level
+        watched = self._watched.resource_subscriptions  # the same set: who listens looks at it
+        watched.intersection_update(record.watched)
+        watched.update(record.watched)
+        if record.ready and not self._ready.is_set():
+            self._ready.set()
+            if self._on_ready is not None:
+                self._on_ready()
+        return True
+
     # --- the old verbs ----------------------------------------------------------------------------
 
     def _ping(self, params: EmptyParams) -> Result:
@@ -261,6 +301,7 @@ class HandshakeServer:
         if level not in LOG_LEVELS:
             raise InvalidParams(f"{level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
         self._peer.log_level = level
+        self.edition += 1
         return {}
 
     def _subscribe(self, params: ResourceParams) -> Result:
@@ -272,11 +313,13 @@ class HandshakeServer:
         if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
         self._watched.resource_subscriptions.add(params.uri)
+        self.edition += 1
         return {}
 
     def _unsubscribe(self, params: ResourceParams) -> Result:
         self._require("resources/unsubscribe")
         self._watched.resource_subscriptions.discard(params.uri)
+        self.edition += 1
         return {}
 
     def _require(self, method: str) -> None:

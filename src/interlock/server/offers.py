@@ -213,9 +213,19 @@ class Offers:
     # --- changes ----------------------------------------------------------------------------------
 
     def resource_changed(self, uri: str) -> None:
-        self.changes.resource_updated(uri, (lambda who: self._covers(uri, who)) if self.limited else None)
+        self.changes.resource_updated(uri, self._admits_to(uri))
         for place in list(self.above):
             place.outer.resource_changed(uri)
+
+    def changed_somewhere(self, what: str, uri: str, admits: Admits) -> None:
+        """In one of the processes that serve the same has changed: a list of this kind, or a `resource`."""
+        if what == "resource":
+            self.changes.tell_resource(uri, self._admits_to(uri))
+        elif what in _LISTED:
+            self.changes.tell_list(what, admits)
+
+    def _admits_to(self, uri: str) -> Admits:
+        return (lambda who: self._covers(uri, who)) if self.limited else None
 
     def _covers(self, uri: str, principal: Principal) -> bool:
         """Is there a resource at this URI for them?"""

@@ -34,7 +34,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 log = logging.getLogger("interlock.http")
 _TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over
-_TURN = 32  # events, as above
+_TURN = 32  # events, as above; and writes of one stream after which everybody else has a turn
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
@@ -127,6 +127,7 @@ class HttpCall(msgspec.Struct, eq=False):
     _held_bytes: int = 0
     _flusher: asyncio.Handle | asyncio.Task[None] | None = None
     """What writes them when this turn of the loop is over."""
+    _written: int = 0
     _background: list[asyncio.Task[None]] = []
     _timer: asyncio.TimerHandle | None = None
     id: Id | None = None
@@ -150,6 +151,11 @@ class HttpCall(msgspec.Struct, eq=False):
     def answered(self) -> bool:
         """Has its response ended, or is it about to?"""
         return self._answered
+
+    @property
+    def streaming(self) -> bool:
+        """Has a stream begun?"""
+        return self._streaming
 
     @property
     def whole(self) -> bool:
@@ -391,6 +397,9 @@ class HttpCall(msgspec.Struct, eq=False):
                 event = self._take_held() + event
             elif not event and not last:
                 return  # somebody else has written it meanwhile
+            self._written += 1
+            if not self._written % _TURN:
+                await asyncio.sleep(0)  # writing waits for nothing while there is room, or once the client is gone
             stalled = self.loop.call_later(self._timing.stalled, self.stop, End.STALLED)
             try:
                 if not self._streaming:

@@ -9,6 +9,7 @@ messages of ASGI; it finds these ways by itself, where nothing stands between it
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -17,6 +18,7 @@ __all__ = ["Cycle"]
 
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 _JSON_OF = b"content-type: application/json\r\ncontent-length: "
+_FAILED, _STOPPED = 500, 503
 _COPIED = 64 * 1024  # bytes of a body up to which it is copied behind its head; longer ones are handed over as they are
 
 
@@ -24,6 +26,35 @@ class Cycle(RequestResponseCycle):
     """Everything that is not a whole answer to a POST on a connection that stays is uvicorn's affair."""
 
     held: Any = None  # the beginning of a response, until something of its body comes
+
+    async def run_asgi(self, app: Any) -> None:
+        """An answer that was begun and breaks off is cut, so that nobody takes it for a whole one.
+
+        Only what failed is an error: a client that does not read ends its answer as well, and so does a server that
+        has to stop, where what is thrown away with the loop is not looked at any more.
+        """
+        try:
+            await app(self.scope, self.receive, self.send)
+        except asyncio.CancelledError:
+            await self.break_off(_STOPPED)
+        except Exception as error:
+            self.logger.error("! the application failed", exc_info=error)
+        await self.break_off(_FAILED)
+        self.on_response = _nothing
+
+    async def break_off(self, status: int) -> None:
+        """For what is not answered by now."""
+        if self.response_complete or self.disconnected:
+            return
+        if self.response_started:
+            self.transport.close()
+            return
+        if status == _FAILED:
+            await self.send_500_response()
+            return
+        headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def send(self, message: Any) -> None:
         held = self.held
@@ -85,3 +116,6 @@ class Cycle(RequestResponseCycle):
         self.response_started = self.response_complete = True
         self.message_event.set()
         self.on_response()
+
+
+def _nothing() -> None: ...

@@ -38,13 +38,13 @@ from .http_server_session import Asked, Session, Surroundings
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .living import Lives
 
-__all__ = ["Sessions", "SessionBounds"]
+__all__ = ["BUSY", "ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
 
 _SWEEPS = 4  # looks for sessions to end, in the shortest time after which one ends
 _LAST_SECONDS = 1.0  # for cancelled runs to end, when the server stops
-_ACCEPTED, _ENDED = HttpRefusal(202), HttpRefusal(204)
-_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
-_NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
+_ACCEPTED, ENDED = HttpRefusal(202), HttpRefusal(204)
+BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
 
 
 class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +57,8 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
     unready: float = 60.0
     """The same for one whose client has not yet said `notifications/initialized`."""
     keeping: Keeping = Keeping()
+    lease: float = 5.0
+    """Seconds without a sign of life, after which one of several workers counts as dead."""
 
 
 class Sessions:
@@ -84,6 +86,11 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def running(self) -> int:
+        """Calls of sessions, also those whose client has gone."""
+        return self._around.running
+
     # --- POST -------------------------------------------------------------------------------------
 
     async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
@@ -108,6 +115,10 @@ class Sessions:
             call.id = frame.id
             return self._serve(call, session, [frame])
         _hear(session, frame)
+        return self._accept(call, session)
+
+    def _accept(self, call: HttpCall, session: Session) -> Awaitable[None]:
+        """202, once all that came with it has been heard."""
         return call.refuse(_ACCEPTED)
 
     async def _read_more(self, call: HttpCall, session: Session, body: bytes, bad: BadFrame) -> None:
@@ -132,11 +143,11 @@ class Sessions:
         if asked:
             await self._serve(call, session, asked, array=True)
         else:
-            await call.refuse(_ACCEPTED)
+            await self._accept(call, session)
 
     def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(_BUSY)
+            raise TurnedAway(BUSY)
         stream, reader = session.requests(asked, call.address, call.events)
         if stream.ended and not stream.told and call.whole and not array and (answers := stream.answers()):
             session.forget(stream)  # the usual end, with nothing to wait for and nothing to come back to
@@ -154,9 +165,9 @@ class Sessions:
         if len(self._by_id) + self._opening >= self._bounds.most:
             raise TurnedAway(FULL)
         if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(_BUSY)
+            raise TurnedAway(BUSY)
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
-        session = Session(new_id(), principal, self._around, call.address)
+        session = self._begin(new_id(), principal, call.address)
         self._lives.enter(session)
         self._opening += 1
         try:
@@ -171,6 +182,9 @@ class Sessions:
             if session.id not in self._by_id:
                 session.finish()
         await self._deliver(call, session, stream, reader, False)
+
+    def _begin(self, id: str, principal: Principal, address: str) -> Session:
+        return Session(id, principal, self._around, address)
 
     def _add(self, session: Session) -> None:
         self._by_id[session.id] = session
@@ -202,7 +216,7 @@ class Sessions:
         try:
             session = self._named(call, headers, principal)
             if not call.events:
-                raise TurnedAway(_NO_EVENTS)
+                raise TurnedAway(NO_EVENTS)
             seen = seen_event(headers)
             stream = session.standing() if seen is None else session.stream(seen[0])
             if stream is None or (seen is not None and not stream.can_resume(seen[1])):
@@ -215,7 +229,7 @@ class Sessions:
     async def delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         try:
             self._named(call, headers, principal).finish()
-            await call.refuse(_ENDED)
+            await call.refuse(ENDED)
         except TurnedAway as away:
             await call.refuse(away.refusal)
 

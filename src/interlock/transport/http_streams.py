@@ -85,9 +85,11 @@ class Stream:
 
     async def tell(self, message: bytes) -> None:
         """A notification: it waits while the client does not read, and is left out when nobody comes to read."""
-        if (self.reader is not None or not self._is_full()) and self.put(message):
-            while self.reader is not None and self._unread > self._keeping.pressure and not self.ended:
-                await self.changed()
+        if (self.reader is None and self._is_full()) or not self.put(message):
+            await asyncio.sleep(0)  # who speaks on and on to nobody holds up nobody else
+            return
+        while self.reader is not None and self._unread > self._keeping.pressure and not self.ended:
+            await self.changed()
 
     def answer(self, message: bytes | None) -> None:
         """One of the answers; None where none may be given."""

@@ -96,7 +96,8 @@ class Outbound:
             await lane.acquire()
         try:
             at, hop = url or self.endpoint.url, 0
-            credentials = self._begin() if self._begin is not None else None
+            own = any(name.lower() == "authorization" for name in headers)  # of this one call: nobody else's is used
+            credentials = self._begin() if self._begin is not None and not own else None
             while True:
                 lease: list[asyncio.Transport] = []
                 more = await credentials.headers(verb, at) if credentials is not None else {}
