@@ -30,7 +30,7 @@ def test_a_record_is_kept_changed_and_removed(records):
     records.save(KEY, b"3")
     assert (records.load(KEY), records.load("other")) == (b"3", b"[2]")
     records.save(KEY, None)
-    assert records.load(KEY) is None and "1" not in repr(records).replace("(1 records)", "").split("/")[0]
+    assert records.load(KEY) is None
 
 
 def test_one_at_a_time_has_it(records):
@@ -52,7 +52,7 @@ def test_files_are_the_owners_alone(tmp_path):
     folder = tmp_path / "deep" / "tokens"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    assert not [path for path in folder.iterdir() if "h" in path.stem.split(".")[0] or path.suffix == ".new"]
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".lock"], "nothing half written stays"
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])

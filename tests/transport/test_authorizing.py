@@ -402,3 +402,13 @@ async def test_a_call_with_a_token_of_its_own_uses_that_and_nothing_else():
         with pytest.raises(HttpStatus):
             await client.call_tool("t", headers={"Authorization": "Bearer worthless"})
         assert len(host.visits) == 1
+
+
+async def test_a_client_that_supervises_itself_does_not_ask_a_user_again_and_again():
+    async with guarded() as host:
+        host.issuer.answer = lambda told: {**told, "iss": "https://evil.example"}
+        client = Client(host.url, auth=host.oauth(), supervise=True)
+        with pytest.raises(AuthorizationFailed):
+            await client.open()
+        await client.close()
+        assert len(host.visits) == 1

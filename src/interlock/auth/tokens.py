@@ -11,7 +11,7 @@ from urllib.parse import quote_plus
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed, LocalError, RemoteError
+from ..wire.errors import AuthorizationFailed, HttpStatus, LocalError, RemoteError
 from ..wire.patterns import pattern
 from ..wire.redaction import redact_secrets
 from .challenges import scopes_in
@@ -99,7 +99,7 @@ def request_token(request: TokenRequest, form: Mapping[str, str], asked: tuple[s
     said: Said = yield request.ask(form)
     if request.prover is not None and request.prover.heard(request.endpoint, said.headers.get("dpop-nonce")):
         refused = refusal_in(said, form)
-        if refused is not None and refused.error == "use_dpop_nonce":
+        if isinstance(refused, AuthorizationFailed) and refused.error == "use_dpop_nonce":
             said = yield request.ask(form)
     refused = refusal_in(said, form)
     if refused is not None:
@@ -107,16 +107,19 @@ def request_token(request: TokenRequest, form: Mapping[str, str], asked: tuple[s
     return _token_in(said, asked, request)
 
 
-def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | None:
-    """What a status other than 200 means; nothing of what we sent is shown, should the server repeat it."""
+def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | HttpStatus | None:
+    """What a status other than 200 means; nothing of what we sent is shown, should the server repeat it. A server in
+    trouble has refused nothing: it can be asked again."""
     if said.status == 200:
         return None
+    if said.status >= 500 or said.status == 429:
+        return HttpStatus(f"the authorization server: HTTP status {said.status}: try again later", said.status)
     try:
         told = said.members("token")
     except RemoteError:
         told = Hidden[Any]()
     code, more = told.get("error"), told.get("error_description")
-    error = code if isinstance(code, str) and said.status < 500 and _ERROR.fullmatch(code) else None
+    error = code if isinstance(code, str) and _ERROR.fullmatch(code) else None
     why = f"the authorization server refused: {error or f'HTTP status {said.status}'}"
     if isinstance(more, str) and error is not None:
         why += f" ({display(_without(more, form), 200)})"
