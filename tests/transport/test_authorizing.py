@@ -115,7 +115,7 @@ async def test_a_token_that_was_kept_serves_the_next_client_and_an_expired_one_i
             async with Client(host.url, auth=host.oauth(tokens=tmp_path / "t")) as client:
                 await client.call_tool("t")
         assert len(host.visits) == 1 and len(host.refused) == 1
-        host.issuer.life = 0
+        host.issuer.life = 0.001
         host.revoked.add("access-1")
         async with Client(host.url, auth=host.oauth(tokens=tmp_path / "t", login=None)) as client:
             await client.call_tool("t")
@@ -163,6 +163,19 @@ async def test_nobody_is_asked_where_that_is_not_wanted():
             async with Client(host.url, auth=host.oauth(login=None)):
                 pass
         assert not host.visits
+
+
+async def test_a_token_of_the_shortest_life_serves_the_request_it_was_got_for():
+    async with guarded() as host:
+        host.issuer.token = lambda told: {**told, "refresh_token": None, "expires_in": 1e-9}
+        async with Client(host.url, auth=ClientCredentials("svc", "s3")) as client:
+            await client.call_tool("t")
+        assert [call.header("Authorization") for call in host.calls] == [
+            None,
+            "Bearer access-1",
+            None,
+            "Bearer access-2",
+        ]
 
 
 async def test_a_login_that_nobody_makes_has_an_end():

@@ -165,7 +165,7 @@ def _end_of(seconds: Any, now: float) -> float | None:
         life = float(seconds)
     except (TypeError, ValueError):
         return None
-    if life != life:
-        return None
-    life = min(max(life, 0.0), _LONGEST_LIFE)
+    if not life > 0:
+        return None  # nobody gives a token that has ended: some say 0 for "never"
+    life = min(life, _LONGEST_LIFE)
     return now + life - min(_EARLY, life / 2)

@@ -112,15 +112,18 @@ class Turn:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         self._got: Got | None = None
+        self._mended: Got | None = None
         self._used: Secret | None = None
         self._verb = ""
         self._rounds = self._widened = 0
         self._granted = self._refreshed = False
-        self._next: Callable[[], Awaitable[Got | None]] | None = None
+        self._next: Callable[[], Awaitable[Got]] | None = None
 
     async def headers(self, verb: str, url: str) -> dict[str, str]:
         self._verb = verb
-        self._got = await self._authorizer.present()
+        # what was just got for this request goes with it, however short its life is said to be
+        self._got = self._mended or await self._authorizer.present()
+        self._mended = None
         if self._got is None:
             return {}
         self._used = self._got.standing.token.access
@@ -154,9 +157,8 @@ class Turn:
     async def mend(self) -> None:
         if self._next is None:
             return
-        got = await self._next()
-        self._granted = got is not None and got.by == "granted"
-        self._refreshed = got is not None and got.by == "refreshed"
+        got = self._mended = await self._next()
+        self._granted, self._refreshed = got.by == "granted", got.by == "refreshed"
 
 
 # --- steps ----------------------------------------------------------------------------------------
