@@ -9,7 +9,7 @@ was opened last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -49,6 +49,7 @@ class SharedSession(Session):
         them, and whoever spoke before does not."""
         self.outgoing: list[tuple[int, Mail]] = []
         self._listening: asyncio.Task[None] | None = None
+        self._errands: set[asyncio.Task[None]] = set()
         super().__init__(id, principal, around, address)
 
     # --- its record -------------------------------------------------------------------------------
@@ -201,6 +202,17 @@ class SharedSession(Session):
             self._listening = None
         return False
 
+    def spawn(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Begin what ends with this session at the latest."""
+        task = self._sharing.spawn(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def tell_missed(self) -> None:
+        """Whoever spoke before died, and what changed since then was told by nobody: let the client look itself."""
+        for method, params in self._side.handshake.missed() if self.ready else ():
+            await self.tell(method, params)
+
     async def hand_over(self, to: int, resumed: int) -> list[tuple[int, Mail]]:
         """Another worker speaks from now on, and reads on where `resumed` ends. What waits here for a reader is to be
         sent there; a stream that is read here stays open."""
@@ -223,6 +235,8 @@ class SharedSession(Session):
         """Of this worker's part; the session itself ends with its record."""
         super().finish(error)
         self.attend()
+        for errand in self._errands:
+            errand.cancel()
 
 
 class _Elsewhere(Stream):

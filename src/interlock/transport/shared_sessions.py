@@ -225,9 +225,19 @@ class SharedSessions(Sessions):
         """From now on this worker says what belongs to no request."""
         me = self._sharing.colleagues.number
         if session.speaker != me or resumed:
-            session.speaker = me
+            before, session.speaker = session.speaker, me
             await self._keep(session)
             await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed))
+            if before not in (0, me):
+                session.spawn(self._look_back(session, before))
+
+    async def _look_back(self, session: SharedSession, before: int) -> None:
+        """Does the one live who spoke before? The dead count as living for a while, so the second look decides."""
+        colleagues = self._sharing.colleagues
+        if await colleagues.alive(before):
+            await asyncio.sleep(colleagues.lease)
+        if not await colleagues.alive(before):
+            await session.tell_missed()
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
         await session.come_to_rest()
