@@ -445,7 +445,7 @@ async def test_a_new_stream_after_a_worker_that_died_begins_with_what_may_have_b
 # --- the store ---
 
 
-async def test_a_store_that_does_not_answer_is_503(tmp_path):
+async def test_a_store_that_does_not_answer_is_503(tmp_path, caplog):
     app = HttpApp(Server("s"), state=tmp_path / "no" / "folder" / "state.db")
     assert (await send(app, "POST", OverSession(app).hello).answer()).status == 503
     await app.settle(0)
@@ -456,7 +456,9 @@ async def test_a_store_that_does_not_answer_is_503(tmp_path):
     await store.close()
     for verb in ("GET", "DELETE"):
         assert (await peer.send(verb).answer()).status == 503
-    assert (await peer.call("ping").answer()).status == 503
+    refused = await peer.call("ping").answer()
+    assert (refused.status, refused.error["code"]) == (503, -32603)  # not the request is wrong
+    assert "a request of a session was refused: this store was closed" in caplog.text
     app.stop()
     await app.settle(0)
 

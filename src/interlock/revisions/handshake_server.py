@@ -252,13 +252,13 @@ class HandshakeServer:
 
     def missed(self) -> list[tuple[str, dict[str, str]]]:
         """The notices that are true whatever happened while nobody listened: all that it watches may have changed."""
-        lists = [
-            f"notifications/{kind}/list_changed" for kind in _LISTS if self._capabilities.can(f"{kind}.listChanged")
+        can = self._capabilities.can
+        found: list[tuple[str, dict[str, str]]] = [
+            (f"notifications/{kind}/list_changed", {}) for kind in _LISTS if can(f"{kind}.listChanged")
         ]
-        watched = sorted(self._watched.resource_subscriptions)
-        return [(method, {}) for method in lists] + [
-            ("notifications/resources/updated", {"uri": uri}) for uri in watched
-        ]
+        for uri in sorted(self._watched.resource_subscriptions):
+            found.append(("notifications/resources/updated", {"uri": uri}))
+        return found
 
     # --- the same session in another process ------------------------------------------------------
 

@@ -22,6 +22,7 @@ BUSY_SECONDS = 10.0  # for another process to end its transaction; then `StoreEr
 _MARK = 0x1A7E10C5  # application id in the header: this file is a store of ours
 _SCHEMA_VERSION = 1
 _JOURNAL_BYTES = 64 * 1024 * 1024  # to which the journal is cut after it was larger
+_BEGIN_ANEW = "move it away with its -wal and -shm to begin anew"
 _making = threading.Lock()
 _SCHEMA = """
 CREATE TABLE totals (
@@ -67,7 +68,7 @@ def told(error: Exception, path: Path) -> StoreError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreError(f"{where}: another process has kept it locked for more than {BUSY_SECONDS:g} s")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(f"{where}: damaged, or no store at all; move it away with its -wal and -shm to begin anew")
+        return StoreError(f"{where}: damaged, or no store at all; {_BEGIN_ANEW}")
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(f"{where}: the disk is full")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or isinstance(error, OSError):
@@ -116,7 +117,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if mark != _MARK:
         raise StoreError(f"{display(str(path), 300)}: a database of another program")
     if version != _SCHEMA_VERSION:
-        raise StoreError(f"{display(str(path), 300)}: schema {version}, this version has {_SCHEMA_VERSION}")
+        told = f"schema {version}, this version of Interlock has {_SCHEMA_VERSION}: name another file, or {_BEGIN_ANEW}"
+        raise StoreError(f"{display(str(path), 300)}: {told}")
     return version
 
 
