@@ -35,7 +35,7 @@ from .calls import Calls, progress_of
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .runs import Runs
 
-__all__ = ["Session", "Surroundings"]
+__all__ = ["Session", "Surroundings", "read_cancelled"]
 
 log = logging.getLogger("interlock.http")
 _STANDING = 4  # of one session; a further one ends the oldest that nobody reads, or the oldest
@@ -177,9 +177,8 @@ class Session:
 
         False: it is none of those that run here.
         """
-        try:
-            told = _cancelled.decode(cast(bytes, frame.params))
-        except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        told = read_cancelled(frame)
+        if told is None:
             return True
         if not self._runs.cancel(told.request_id):
             return False
@@ -344,6 +343,14 @@ class _Outlet:
     def release(self, retry_ms: int) -> bool:
         """Let the client go and come back (2025-11-25 #sending-messages-to-the-server)."""
         return self._stream.release(retry_ms)
+
+
+def read_cancelled(frame: Frame) -> Cancelled | None:
+    """None for a malformed one."""
+    try:
+        return _cancelled.decode(cast(bytes, frame.params))
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        return None
 
 
 def _over(message: bytes, limits: Limits) -> str:

@@ -17,10 +17,11 @@ import msgspec
 from ..revisions.session_record import SessionRecord, merged
 from ..wire.errors import BadFrame, BadResult, ConnectionEnded
 from ..wire.exchange import Principal
-from ..wire.frames import Frame
+from ..wire.frames import Frame, encode_notice
+from ..wire.limits import DEFAULT_LIMITS
 from .calls import progress_of
 from .colleagues import Mail, worker_of
-from .http_server_session import Asked, Session, Surroundings
+from .http_server_session import Asked, Session, Surroundings, read_cancelled
 from .http_streams import Stream
 from .shared_streams import LoggedStream, Logs
 from .sharing import Sharing
@@ -28,6 +29,7 @@ from .sharing import Sharing
 __all__ = ["SharedSession"]
 
 _ALL = 0
+_REASON = 200  # characters of a cancellation's reason, as many as are logged
 _frames = msgspec.json.Decoder(Frame)
 
 
@@ -83,8 +85,8 @@ class SharedSession(Session):
             self._send(worker_of(token), frame)
         elif frame.method != "notifications/cancelled":
             super().notified(frame)
-        elif not self._cancel(frame):
-            self._send(_ALL, frame)
+        elif not self._cancel(frame) and (told := _short(frame)) is not None:
+            self.outgoing.append((_ALL, Mail("frame", self.id, told)))
 
     def _initialized(self, frame: Frame) -> None:
         work = self._side.notification(frame)
@@ -237,6 +239,15 @@ class SharedSession(Session):
         self.attend()
         for errand in self._errands:
             errand.cancel()
+
+
+def _short(frame: Frame) -> bytes | None:
+    """A cancellation as all workers read it: no longer than it has to be. None: no request has such an id."""
+    told = read_cancelled(frame)
+    if told is None or len(str(told.request_id)) > DEFAULT_LIMITS.id_bytes:
+        return None
+    reason = told.reason[:_REASON] if told.reason else ""
+    return encode_notice("notifications/cancelled", {"requestId": told.request_id, "reason": reason})
 
 
 class _Elsewhere(Stream):
