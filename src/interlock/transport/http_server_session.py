@@ -70,6 +70,8 @@ class Session:
         self._around = around
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
+        self.said = 0
+        """Bytes in which its client introduced itself."""
         self.busy = 0
         """Requests of its client that are being served, streams included: while there are any, it is in use."""
         self._calls = Calls(loop, self._withdraw, around.limits.waiting, around.first_id)

@@ -165,12 +165,11 @@ class SharedSessions(Sessions):
         await self._touch(_shared(session), entry)
 
     def _rebuild(self, id: str, principal: Principal, entry: Entry) -> Session:
-        if len(self._by_id) >= self._bounds.most:
-            raise TurnedAway(FULL)
+        self._check_room(len(entry.value))
         session = self._begin(id, principal, "")
         if not self._adopt(_shared(session), entry):
             raise TurnedAway(UNKNOWN)
-        self._lives.enter(session)
+        self._enter(session, len(entry.value))
         self._add(session)
         return session
 
