@@ -11,6 +11,7 @@ import pytest
 
 from interlock.state import sqlite_file
 from interlock.state.sqlite_file import connect, told
+from interlock.state.sqlite_store import SQLiteStore
 from interlock.wire.errors import StoreError, StoreFull
 from support.stores import FOREVER, opened
 
@@ -107,7 +108,7 @@ async def test_a_full_disk_is_told_as_no_room_and_nothing_is_half_written(tmp_pa
         connection.execute("PRAGMA max_page_count = 40")
         return connection
 
-    monkeypatch.setattr("interlock.state.sqlite_threads.connect", small)
+    monkeypatch.setattr("interlock.state.sqlite_file.connect", small)
     async with opened("sqlite", tmp_path) as store:
         await store.append("s", [b"fits"], until=FOREVER)
         with pytest.raises(StoreFull, match="disk is full"):
@@ -159,3 +160,22 @@ def test_how_often_the_disk_is_waited_for_is_a_choice(tmp_path, durable, level):
 def test_a_path_of_strange_characters_is_shown_as_data(tmp_path):
     error = told(OSError("no"), tmp_path / "a\x1b[2Jb")
     assert "\x1b" not in str(error) and "\\x1b" in str(error)
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced"])
+async def test_a_file_that_is_taken_away_is_not_made_anew_while_it_is_in_use(tmp_path, how):
+    """Who begins after that and who began before would share nothing, and disagree about every session."""
+    path = tmp_path / "store.db"
+    store = SQLiteStore(path)
+    await store.put("key", b"value", until=FOREVER)
+    path.rename(tmp_path / "away.db")
+    if how == "replaced":
+        path.touch(0o600)
+    for work in (store.get("key"), store.put("key", b"other", until=FOREVER), store.get("key")):
+        with pytest.raises(StoreError, match="moved, deleted or replaced"):
+            await work
+    assert path.exists() == (how == "replaced")
+    (tmp_path / "away.db").replace(path)
+    entry = await store.get("key")
+    assert entry is not None and entry.value == b"value"
+    await store.close()

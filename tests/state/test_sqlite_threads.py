@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from interlock.state import sqlite_threads
+from interlock.state.sqlite_file import StoreFile
 from interlock.state.sqlite_threads import Reader, Writer
 from interlock.state.sqlite_turn import Turn
 from interlock.state.store import DEFAULT_BOUNDS
@@ -15,7 +16,7 @@ from support.stores import FOREVER, Clock, opened
 
 
 def make(kind, folder):
-    return kind(folder / "store.db", DEFAULT_BOUNDS, Clock(), Waiters(), durable=False)
+    return kind(StoreFile(folder / "store.db"), DEFAULT_BOUNDS, Clock(), Waiters(), durable=False)
 
 
 def number(turn: Turn) -> int:

@@ -75,6 +75,20 @@ async def test_what_is_sent_to_one_reaches_that_one_in_order():
         assert of_b == [("x", b"%d" % number, a.number) for number in range(5)] and of_a == []
 
 
+async def test_long_messages_of_one_push_no_others_out_of_an_inbox():
+    store = MemoryStore(bounds=Bounds(stream_bytes=8192))
+    async with together(store=store) as ((a, b), (_, of_b)):
+        b._tasks[2].cancel()  # it is busy with something else
+        await a.send(b.number, Mail("x", "s", b"short"))
+        for _ in range(5):
+            await a.send(b.number, Mail("x", "s", b"long" * 1000))
+        assert await store.last(f"space/parcel/{a.first_name + 2}") == 1
+        b._tasks[2] = asyncio.create_task(b._read(b.number, 0))
+        await until(lambda: len(of_b) == 6)
+        assert [data for _, data, _ in of_b] == [b"short"] + [b"long" * 1000] * 5
+        assert [await store.last(f"space/parcel/{a.first_name + 2 * number}") for number in range(1, 6)] == [0] * 5
+
+
 async def test_what_is_told_to_all_reaches_all_in_one_order():
     async with together(3) as (found, inboxes):
         await asyncio.gather(*(each.tell_all(Mail("x", "s", b"%d" % each.number)) for each in found * 5))

@@ -300,6 +300,28 @@ async def test_events_that_come_twice_are_told_once():
     assert heard == [0, 1, 2]
 
 
+@pytest.mark.parametrize("status", [400, 410])
+async def test_a_stream_that_cannot_be_resumed_any_more_is_begun_anew(status, caplog):
+    """Else nothing that the server says on its own would be heard until the session ends."""
+    heard = []
+    numbers = iter(range(1, 9))
+
+    async def listening(request, stream):
+        number = next(numbers)
+        if number == 2:
+            await stream.write(http(status))
+            return
+        await stream.write(chunked() + sse(notice("n/x"), id=f"g{number}") + (ended if number == 1 else b""))
+        if number == 3:
+            await stream.gone()
+
+    script = handshake(GET=listening)
+    async with talking(script, on_notification=lambda method, params: heard.append(method)) as (_client, peer):
+        await until(lambda: len(heard) == 2)
+    assert [request.header("last-event-id") for request in of(peer, "GET")] == [None, "g1", None]
+    assert "the stream of the server is not kept since 'g1'" in caplog.text
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 501])
 async def test_a_server_that_offers_no_stream_is_left_alone(status):
     async with talking(handshake(GET=lambda r, s: http(status), tools_call=ok)) as (client, peer):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from interlock import Context, Server
+from interlock.transport import http_sessions
 from interlock.transport.http_server import HttpApp, SessionBounds, Timing
 from interlock.transport.http_streams import Keeping
 from interlock.wire.exchange import Principal
@@ -144,6 +145,19 @@ async def test_one_session_too_many_is_refused_until_another_ends():
             assert (full.status, full.headers["retry-after"]) == (503, "10")
         async with house.open():
             pass
+
+
+async def test_what_clients_say_of_themselves_is_bounded_over_all_sessions(monkeypatch):
+    """One of them may send megabytes of it, and may begin thousands of sessions."""
+    monkeypatch.setattr(http_sessions, "_SAID_BYTES", 3000)
+    async with House() as house:
+        long = {**OverSession(house.app).hello}
+        long["params"] = {**long["params"], "clientInfo": {"name": "c" * 2000, "version": "1"}}
+        first = await send(house.app, "POST", long).answer()
+        second = await send(house.app, "POST", long).answer()
+        assert (first.status, second.status) == (200, 503)
+        await send(house.app, "DELETE", mcp_session_id=first.headers["mcp-session-id"]).answer()
+        assert (await send(house.app, "POST", long).answer()).status == 200
 
 
 @virtual_time

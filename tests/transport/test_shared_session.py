@@ -118,3 +118,17 @@ async def test_who_hands_over_sends_what_waits_and_keeps_what_is_read(tmp_path):
         letters = await session.hand_over(9, resumed.name)
         assert [(to, mail.kind, mail.data) for to, mail in letters] == [(9, "say", b'{"a":1}')]
         assert session._standing == [read] and resumed.ended and waiting.ended and not read.ended
+
+
+async def test_a_cancellation_for_all_is_as_short_as_it_can_be(tmp_path):
+    """Whatever its client wrote into it: all workers read it, from a stream that holds only so much."""
+    async with opened(tmp_path / "s.db") as (session, _):
+        for id in (7, "i" * 512, "i" * 513, None):
+            session.notified(
+                frame(
+                    method="notifications/cancelled",
+                    params={"requestId": id, "reason": "r" * 10_000, "x": "y" * 10_000},
+                )
+            )
+        told = [(to, msgspec.json.decode(mail.data)["params"]) for to, mail in session.outgoing]
+        assert told == [(0, {"requestId": id, "reason": "r" * 200}) for id in (7, "i" * 512)]

@@ -411,7 +411,9 @@ async def test_a_stream_whose_worker_died_ends_with_an_error(tmp_path):
 
 
 async def test_the_standing_stream_of_a_worker_that_died_goes_on(tmp_path):
+    """What changed while nobody spoke was told by nobody: everything that is watched may have."""
     async with Office(tmp_path) as office, office.open() as peer:
+        await peer.call("resources/subscribe", uri="note://1").answer()
         stream = peer.get()
         await stream.heard(2)
         office[0].server.remove_tool("poll")
@@ -419,18 +421,31 @@ async def test_the_standing_stream_of_a_worker_that_died_goes_on(tmp_path):
         primed = next(event.id for event in events_of(stream) if event.id)
         await leave(stream)
         await office[0].die()
+        office[1].server.resource_changed("note://1")
         stream = at(peer, office[1]).get(primed)
-        await until(lambda: stream.sent and said(stream))
+        missed = ["tools/list_changed", "resources/list_changed", "resources/updated"]
+        await until(lambda: stream.sent and len(said(stream)) == 4)
+        assert texts(stream) == ["tools/list_changed", *missed]
         office[1].server.remove_tool("where")
-        await until(lambda: len(said(stream)) == 2)
-        assert texts(stream) == ["tools/list_changed"] * 2
+        await until(lambda: len(said(stream)) == 5)
+        assert texts(stream)[-1] == "tools/list_changed"
+        await leave(stream)
+
+
+async def test_a_new_stream_after_a_worker_that_died_begins_with_what_may_have_been_missed(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        await at(peer, office[1]).call("ping").answer()
+        await office[0].die()
+        stream = peer.get()
+        await until(lambda: stream.sent and len(said(stream)) == 2)
+        assert texts(stream) == ["tools/list_changed", "resources/list_changed"]
         await leave(stream)
 
 
 # --- the store ---
 
 
-async def test_a_store_that_does_not_answer_is_503(tmp_path):
+async def test_a_store_that_does_not_answer_is_503(tmp_path, caplog):
     app = HttpApp(Server("s"), state=tmp_path / "no" / "folder" / "state.db")
     assert (await send(app, "POST", OverSession(app).hello).answer()).status == 503
     await app.settle(0)
@@ -441,7 +456,9 @@ async def test_a_store_that_does_not_answer_is_503(tmp_path):
     await store.close()
     for verb in ("GET", "DELETE"):
         assert (await peer.send(verb).answer()).status == 503
-    assert (await peer.call("ping").answer()).status == 503
+    refused = await peer.call("ping").answer()
+    assert (refused.status, refused.error["code"]) == (503, -32603)  # not the request is wrong
+    assert "a request of a session was refused: this store was closed" in caplog.text
     app.stop()
     await app.settle(0)
 

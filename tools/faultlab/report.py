@@ -121,6 +121,11 @@ _WHAT = {
     "never ran, streams end with their results, and the process exits with 0 in time.",
     "stores": "Two processes append to streams in one SQLite file; one of them is killed, again and again, and a third "
     "one reads along. No acknowledged event is lost, doubled, out of order or in another stream, and nobody hangs.",
+    "workers": "Two workers at one port with one SQLite file, sessions of 2025-06-18 that call without a pause, and "
+    "kill -9 of one worker, again and again. Whoever was cut, or went away, comes back with `Last-Event-ID`, wherever "
+    "that leads, and reads to the answer or to the error that the worker is gone; then everything once more. No event "
+    "that was seen is lost, doubled, out of order or of another call, every session lives, nothing hangs, all of it "
+    "within 60 s.",
     "cycles": "Clients of every carrier open, call and close, blocking and supervised ones too; tasks, threads, "
     "descriptors, children, objects and RSS are what they were, and the process is idle afterwards.",
     "hostile": "Foreign servers on every carrier that are killed, stall, talk nonsense, answer twice, flood or ask at "

@@ -104,9 +104,13 @@ class Wire:
             while part := await self.chunk():
                 body += part
             return status, body
+        return status, await self.exactly(int(headers.get("content-length", 0)))
+
+    async def exactly(self, length: int) -> bytes:
+        """So many bytes of a body."""
         try:
             async with asyncio.timeout(_ANSWER):
-                return status, await self.reader.readexactly(int(headers.get("content-length", 0)))
+                return await self.reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise Cut(f"an answer was cut: {error!r:.80}") from None
 

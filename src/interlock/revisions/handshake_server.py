@@ -50,6 +50,7 @@ __all__ = ["HandshakeServer"]
 
 log = logging.getLogger("interlock.server")
 _READY_WITHIN = 30.0  # seconds a question waits for `initialized`
+_LISTS = ("tools", "prompts", "resources")
 _STANDING_LEVEL = "info"  # what is logged until the client says otherwise (server/utilities/logging)
 
 
@@ -248,6 +249,16 @@ class HandshakeServer:
             pass  # a handler without change notices
         except Exception:
             log.exception("! the stream of change notices ended")
+
+    def missed(self) -> list[tuple[str, dict[str, str]]]:
+        """The notices that are true whatever happened while nobody listened: all that it watches may have changed."""
+        can = self._capabilities.can
+        found: list[tuple[str, dict[str, str]]] = [
+            (f"notifications/{kind}/list_changed", {}) for kind in _LISTS if can(f"{kind}.listChanged")
+        ]
+        for uri in sorted(self._watched.resource_subscriptions):
+            found.append(("notifications/resources/updated", {"uri": uri}))
+        return found
 
     # --- the same session in another process ------------------------------------------------------
 

@@ -16,12 +16,13 @@ from pathlib import Path
 from ..wire.display import display
 from ..wire.errors import StoreError, StoreFull
 
-__all__ = ["BUSY_SECONDS", "connect", "told"]
+__all__ = ["BUSY_SECONDS", "StoreFile", "connect", "told"]
 
 BUSY_SECONDS = 10.0  # for another process to end its transaction; then `StoreError`
 _MARK = 0x1A7E10C5  # application id in the header: this file is a store of ours
 _SCHEMA_VERSION = 1
 _JOURNAL_BYTES = 64 * 1024 * 1024  # to which the journal is cut after it was larger
+_BEGIN_ANEW = "move it away with its -wal and -shm to begin anew"
 _making = threading.Lock()
 _SCHEMA = """
 CREATE TABLE totals (
@@ -40,6 +41,34 @@ CREATE TABLE events (
     stream INTEGER NOT NULL, id INTEGER NOT NULL, at REAL NOT NULL, data BLOB NOT NULL, PRIMARY KEY (stream, id));
 CREATE INDEX events_at ON events (at);
 """
+
+
+class StoreFile:
+    """The file that a store began with. Another one at its path is another store, with other sessions and workers: who
+    went over to it would disagree with who did not, so nobody does until it is opened again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._found: tuple[int, int] | None = None
+
+    def connect(self, *, durable: bool) -> sqlite3.Connection:
+        self.check()
+        connection = connect(self.path, durable=durable)
+        self._found = self._found or self._now()
+        return connection
+
+    def check(self) -> None:
+        """Raises if the path leads elsewhere by now."""
+        if self._found is not None and self._found != self._now():
+            told = "moved, deleted or replaced while it was in use: put it back, or start anew all who use it"
+            raise StoreError(f"{display(str(self.path), 300)}: {told}")
+
+    def _now(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def connect(path: Path, *, durable: bool) -> sqlite3.Connection:
@@ -67,7 +96,7 @@ def told(error: Exception, path: Path) -> StoreError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreError(f"{where}: another process has kept it locked for more than {BUSY_SECONDS:g} s")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(f"{where}: damaged, or no store at all; move it away with its -wal and -shm to begin anew")
+        return StoreError(f"{where}: damaged, or no store at all; {_BEGIN_ANEW}")
     if code == sqlite3.SQLITE_FULL:
         return StoreFull(f"{where}: the disk is full")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or isinstance(error, OSError):
@@ -116,7 +145,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if mark != _MARK:
         raise StoreError(f"{display(str(path), 300)}: a database of another program")
     if version != _SCHEMA_VERSION:
-        raise StoreError(f"{display(str(path), 300)}: schema {version}, this version has {_SCHEMA_VERSION}")
+        told = f"schema {version}, this version of Interlock has {_SCHEMA_VERSION}: name another file, or {_BEGIN_ANEW}"
+        raise StoreError(f"{display(str(path), 300)}: {told}")
     return version
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..wire.limits import MIB
 from . import sqlite_entries, sqlite_streams
+from .sqlite_file import StoreFile
 from .sqlite_threads import Reader, Writer
 from .sqlite_turn import Turn
 from .store import DEFAULT_BOUNDS, Bounds, Entry, Event, check_entry, check_events
@@ -36,8 +37,9 @@ class SQLiteStore:
     ) -> None:
         self._bounds = bounds
         self._waiters = Waiters()
-        self._writer = Writer(Path(path), bounds, clock, self._waiters, durable=durable)
-        self._reader = Reader(Path(path), bounds, clock, self._waiters, durable=durable)
+        file = StoreFile(Path(path))
+        self._writer = Writer(file, bounds, clock, self._waiters, durable=durable)
+        self._reader = Reader(file, bounds, clock, self._waiters, durable=durable)
 
     # --- values -----------------------------------------------------------------------------------
 

@@ -12,13 +12,12 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ..wire.errors import InterlockError, NotOpen, StoreError, StoreFull
 from ..wire.limits import MIB
 from .sqlite_entries import purge_entries
-from .sqlite_file import connect, told
+from .sqlite_file import StoreFile, told
 from .sqlite_streams import changed, last_stamp, purge_streams
 from .sqlite_turn import Turn, begin, commit, look
 from .store import Bounds
@@ -49,9 +48,9 @@ class _Thread:
     name = ""
 
     def __init__(
-        self, path: Path, bounds: Bounds, clock: Callable[[], float], waiters: Waiters, *, durable: bool
+        self, file: StoreFile, bounds: Bounds, clock: Callable[[], float], waiters: Waiters, *, durable: bool
     ) -> None:
-        self._path, self._durable = path, durable
+        self._file, self._durable = file, durable
         self._bounds, self._clock, self._waiters = bounds, clock, waiters
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -89,7 +88,9 @@ class _Thread:
         if self._process not in (0, os.getpid()):
             raise StoreError("a store that was in use before the process forked: make one in each process")
         if self._jobs >= _WAITING or self._bytes > _WAITING_BYTES:
-            raise StoreFull(f"{self._jobs} jobs with {self._bytes} bytes wait for {self._path}: the disk is too slow")
+            raise StoreFull(
+                f"{self._jobs} jobs with {self._bytes} bytes wait for {self._file.path}: the disk is too slow"
+            )
 
     def _start(self) -> None:
         self._process = os.getpid()
@@ -127,11 +128,13 @@ class _Thread:
     def _serve(self, jobs: list[_Job]) -> list[Any]:
         try:
             if self._connection is None:
-                self._connection = connect(self._path, durable=self._durable)
+                self._connection = self._file.connect(durable=self._durable)
+            else:
+                self._file.check()
             return self._perform(self._connection, jobs)
         except (sqlite3.Error, OSError, StoreError) as error:
             self._disconnect()
-            return [told(error, self._path) for _ in jobs]
+            return [told(error, self._file.path) for _ in jobs]
         except Exception as error:  # a mistake in one job: the others are done without it
             self._disconnect()
             return [error] if len(jobs) == 1 else [outcome for job in jobs for outcome in self._serve([job])]

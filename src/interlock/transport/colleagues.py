@@ -29,6 +29,7 @@ _WORKERS = 1 << 20  # numbers before they begin again
 _ALL = 0
 _SIGNS = 4  # of life, in the time after which a worker without any counts as dead
 _KEPT = 60.0  # seconds that the inbox of a dead worker is there; a living one lengthens them
+_LETTER = 1024  # bytes of a message's data; longer data lies beside it
 _AGAIN = 0.5  # seconds after which a store that failed is asked again
 
 
@@ -40,6 +41,8 @@ class Mail(msgspec.Struct, omit_defaults=True, frozen=True):
     data: bytes = b""
     number: int = 0
     sender: int = 0
+    parcel: str = ""
+    """Where the data lies, if it is too long for a letter."""
 
 
 _mails = msgspec.msgpack.Decoder(Mail)
@@ -132,11 +135,28 @@ class Colleagues:
         """False: there is no such worker, or not any more."""
         if to == 0 or not await self.alive(to):
             return False
-        await self._append(to, mail)
+        await self._append(to, await self._packed(mail))
         return True
 
+    async def _packed(self, mail: Mail) -> Mail:
+        """An inbox is bounded, and its oldest letters go: long ones of one session must not push out another's."""
+        if len(mail.data) <= _LETTER:
+            return mail
+        name = f"{self._space}/parcel/{self.next_name()}"
+        await self._state.append(name, [mail.data], until=time.time() + _KEPT)
+        return msgspec.structs.replace(mail, data=b"", parcel=name)
+
+    async def _unpacked(self, mail: Mail) -> Mail:
+        if not mail.parcel:
+            return mail
+        events = await self._state.read(mail.parcel, 0)
+        await self._state.drop(mail.parcel)
+        if not events:
+            raise LocalError(f"the data of a {mail.kind!r} is not there any more")
+        return msgspec.structs.replace(mail, data=events[0].data, parcel="")
+
     async def tell_all(self, mail: Mail) -> None:
-        """All, this one included, read it in the same order."""
+        """All, this one included, read it in the same order. It has to be short: all of them read the same letter."""
         await self._append(_ALL, mail)
 
     async def _append(self, to: int, mail: Mail) -> None:
@@ -167,7 +187,7 @@ class Colleagues:
 
     async def _take(self, data: bytes) -> None:
         try:
-            await self._deliver(_mails.decode(data))
+            await self._deliver(await self._unpacked(_mails.decode(data)))
         except (LocalError, msgspec.DecodeError) as error:
             log.warning("! a message of another worker was dropped: %s", error)
         except Exception:

@@ -35,7 +35,7 @@ from .calls import Calls, progress_of
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .runs import Runs
 
-__all__ = ["Session", "Surroundings"]
+__all__ = ["Session", "Surroundings", "read_cancelled"]
 
 log = logging.getLogger("interlock.http")
 _STANDING = 4  # of one session; a further one ends the oldest that nobody reads, or the oldest
@@ -70,6 +70,8 @@ class Session:
         self._around = around
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
+        self.said = 0
+        """Bytes in which its client introduced itself."""
         self.busy = 0
         """Requests of its client that are being served, streams included: while there are any, it is in use."""
         self._calls = Calls(loop, self._withdraw, around.limits.waiting, around.first_id)
@@ -177,9 +179,8 @@ class Session:
 
         False: it is none of those that run here.
         """
-        try:
-            told = _cancelled.decode(cast(bytes, frame.params))
-        except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        told = read_cancelled(frame)
+        if told is None:
             return True
         if not self._runs.cancel(told.request_id):
             return False
@@ -344,6 +345,14 @@ class _Outlet:
     def release(self, retry_ms: int) -> bool:
         """Let the client go and come back (2025-11-25 #sending-messages-to-the-server)."""
         return self._stream.release(retry_ms)
+
+
+def read_cancelled(frame: Frame) -> Cancelled | None:
+    """None for a malformed one."""
+    try:
+        return _cancelled.decode(cast(bytes, frame.params))
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        return None
 
 
 def _over(message: bytes, limits: Limits) -> str:

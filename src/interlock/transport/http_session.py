@@ -36,6 +36,7 @@ _TRIES = 6  # in a row to resume a stream at a server that cannot be reached, af
 _GOODBYE = 2.0  # seconds the server may take to end the session when we leave
 _HEARD_TOO = 0.5  # seconds in which the calls beside one that found the session gone may find out for themselves
 _GONE = "the server has forgotten this session: the next call begins a new one"
+_NOT_KEPT = frozenset({400, 409, 410, 412, 416, 422})  # what servers say to a Last-Event-ID they cannot go on from
 _MAY_COME_BACK = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
@@ -170,8 +171,11 @@ class HttpSession(Posting):
                 async with self._outbound.sent("GET", None, headers, aside=True) as (reply, response):
                     why = no_stream_because(reply, "the stream of the server")
                     if why is not None and reply.status not in _MAY_COME_BACK:
-                        self._not_offered(reply, why, opened)
-                        return
+                        if events.after is None or reply.status not in _NOT_KEPT:
+                            self._not_offered(reply, why, opened)
+                            return
+                        log.warning("! the stream of the server is not kept since %r", display(events.after, 60))
+                        events.after = None  # from now on is better than nothing
                     if why is None:
                         opened = True
                         await self._hear(response, events)

@@ -31,7 +31,7 @@ from ..revisions.revision import Era, Revision
 from ..wire.errors import BadFrame, InternalError, InvalidRequest
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
-from ..wire.limits import Limits
+from ..wire.limits import MIB, Limits
 from ..wire.sse import COMMENT, encode_event
 from .http_call import HttpCall
 from .http_server_session import Asked, Session, Surroundings
@@ -41,6 +41,7 @@ from .living import Lives
 __all__ = ["BUSY", "ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
 
 _SWEEPS = 4  # looks for sessions to end, in the shortest time after which one ends
+_SAID_BYTES = 64 * MIB  # that clients said of themselves, of all sessions together; a further one is refused with 503
 _LAST_SECONDS = 1.0  # for cancelled runs to end, when the server stops
 _ACCEPTED, ENDED = HttpRefusal(202), HttpRefusal(204)
 BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
@@ -79,7 +80,7 @@ class Sessions:
         shelf = Shelf(bounds.keeping)
         self._around = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended)
         self._by_id: dict[str, Session] = {}
-        self._opening = 0
+        self._opening = self._said = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -162,13 +163,12 @@ class Sessions:
         if frame.method != "initialize" or frame.id is UNSET:
             raise TurnedAway(NO_SESSION)
         self._now(call.loop)
-        if len(self._by_id) + self._opening >= self._bounds.most:
-            raise TurnedAway(FULL)
+        self._check_room(len(body))
         if self._around.running >= self._limits.in_flight:
             raise TurnedAway(BUSY)
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
         session = self._begin(new_id(), principal, call.address)
-        self._lives.enter(session)
+        self._enter(session, len(body))
         self._opening += 1
         try:
             stream, reader = session.requests([frame], call.address, call.events)
@@ -183,6 +183,16 @@ class Sessions:
                 session.finish()
         await self._deliver(call, session, stream, reader, False)
 
+    def _check_room(self, said: int) -> None:
+        if len(self._by_id) + self._opening >= self._bounds.most or self._said + said > _SAID_BYTES:
+            raise TurnedAway(FULL)
+
+    def _enter(self, session: Session, said: int) -> None:
+        """From now on it counts, with what is kept of its client's words."""
+        self._lives.enter(session)
+        session.said = said
+        self._said += said
+
     def _begin(self, id: str, principal: Principal, address: str) -> Session:
         return Session(id, principal, self._around, address)
 
@@ -196,7 +206,7 @@ class Sessions:
         if self._loop is not loop:
             self._loop, self._sweeper = loop, None
             self._by_id.clear()
-            self._opening = self._around.running = 0
+            self._opening = self._said = self._around.running = 0
         return loop.time()
 
     def _find(self, id: str, headers: Headers, principal: Principal, loop: asyncio.AbstractEventLoop) -> Session:
@@ -284,6 +294,7 @@ class Sessions:
 
     def _ended(self, session: Session) -> None:
         self._by_id.pop(session.id, None)
+        self._said -= session.said
         self._lives.leave(session)
 
     def stop(self) -> None:

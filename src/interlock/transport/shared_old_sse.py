@@ -12,6 +12,7 @@ from typing import Any
 
 from ..revisions.http_rules import HttpRefusal
 from ..revisions.http_session_rules import UNKNOWN
+from ..wire.errors import InternalError
 from ..wire.exchange import Principal
 from .colleagues import Mail
 from .http_call import HttpCall
@@ -22,7 +23,8 @@ __all__ = ["SharedOldConnections"]
 
 _LASTS = 300.0  # seconds that a connection is found, unless its worker says again that it is there
 _SIGNS = 3  # that it says so in this time
-_FAILED = HttpRefusal.saying(503, "The store of the connections does not answer: try again", ("retry-after", "1"))
+_NO_STORE = InternalError("The store of the connections does not answer: try again")
+_FAILED = HttpRefusal.saying(503, _NO_STORE, ("retry-after", "1"))
 
 
 class SharedOldConnections(OldConnections):

@@ -9,7 +9,7 @@ was opened last.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -17,10 +17,11 @@ import msgspec
 from ..revisions.session_record import SessionRecord, merged
 from ..wire.errors import BadFrame, BadResult, ConnectionEnded
 from ..wire.exchange import Principal
-from ..wire.frames import Frame
+from ..wire.frames import Frame, encode_notice
+from ..wire.limits import DEFAULT_LIMITS
 from .calls import progress_of
 from .colleagues import Mail, worker_of
-from .http_server_session import Asked, Session, Surroundings
+from .http_server_session import Asked, Session, Surroundings, read_cancelled
 from .http_streams import Stream
 from .shared_streams import LoggedStream, Logs
 from .sharing import Sharing
@@ -28,6 +29,7 @@ from .sharing import Sharing
 __all__ = ["SharedSession"]
 
 _ALL = 0
+_REASON = 200  # characters of a cancellation's reason, as many as are logged
 _frames = msgspec.json.Decoder(Frame)
 
 
@@ -49,6 +51,7 @@ class SharedSession(Session):
         them, and whoever spoke before does not."""
         self.outgoing: list[tuple[int, Mail]] = []
         self._listening: asyncio.Task[None] | None = None
+        self._errands: set[asyncio.Task[None]] = set()
         super().__init__(id, principal, around, address)
 
     # --- its record -------------------------------------------------------------------------------
@@ -82,8 +85,8 @@ class SharedSession(Session):
             self._send(worker_of(token), frame)
         elif frame.method != "notifications/cancelled":
             super().notified(frame)
-        elif not self._cancel(frame):
-            self._send(_ALL, frame)
+        elif not self._cancel(frame) and (told := _short(frame)) is not None:
+            self.outgoing.append((_ALL, Mail("frame", self.id, told)))
 
     def _initialized(self, frame: Frame) -> None:
         work = self._side.notification(frame)
@@ -201,6 +204,17 @@ class SharedSession(Session):
             self._listening = None
         return False
 
+    def spawn(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Begin what ends with this session at the latest."""
+        task = self._sharing.spawn(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def tell_missed(self) -> None:
+        """Whoever spoke before died, and what changed since then was told by nobody: let the client look itself."""
+        for method, params in self._side.handshake.missed() if self.ready else ():
+            await self.tell(method, params)
+
     async def hand_over(self, to: int, resumed: int) -> list[tuple[int, Mail]]:
         """Another worker speaks from now on, and reads on where `resumed` ends. What waits here for a reader is to be
         sent there; a stream that is read here stays open."""
@@ -223,6 +237,17 @@ class SharedSession(Session):
         """Of this worker's part; the session itself ends with its record."""
         super().finish(error)
         self.attend()
+        for errand in self._errands:
+            errand.cancel()
+
+
+def _short(frame: Frame) -> bytes | None:
+    """A cancellation as all workers read it: no longer than it has to be. None: no request has such an id."""
+    told = read_cancelled(frame)
+    if told is None or len(str(told.request_id)) > DEFAULT_LIMITS.id_bytes:
+        return None
+    reason = told.reason[:_REASON] if told.reason else ""
+    return encode_notice("notifications/cancelled", {"requestId": told.request_id, "reason": reason})
 
 
 class _Elsewhere(Stream):

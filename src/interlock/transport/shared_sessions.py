@@ -8,6 +8,7 @@ written is written before its client hears of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -23,7 +24,7 @@ from ..revisions.http_session_rules import (
 )
 from ..revisions.session_record import decode_record, encode_record
 from ..state.store import Entry
-from ..wire.errors import LocalError, StoreFull
+from ..wire.errors import InternalError, LocalError, StoreFull
 from ..wire.exchange import Principal
 from .colleagues import Mail, worker_of
 from .http_call import HttpCall
@@ -37,10 +38,12 @@ from .sharing import UNUSABLE, Sharing, owner_of
 
 __all__ = ["SharedSessions"]
 
+log = logging.getLogger("interlock.http")
 _SLACK = 1.25  # a record lasts longer than its session may rest, so that not every request has to write it
 _UPKEEP = 4  # looks at what is kept here, in the shortest time after which a session ends
 _TO_ALL = 0
-_FAILED = HttpRefusal.saying(503, "The store of the sessions does not answer: try again", ("retry-after", "1"))
+_NO_STORE = InternalError("The store of the sessions does not answer: try again")
+_FAILED = HttpRefusal.saying(503, _NO_STORE, ("retry-after", "1"))
 _TOO_LARGE = HttpRefusal.saying(400, "What was said about the client is too large to be kept")
 
 
@@ -162,12 +165,11 @@ class SharedSessions(Sessions):
         await self._touch(_shared(session), entry)
 
     def _rebuild(self, id: str, principal: Principal, entry: Entry) -> Session:
-        if len(self._by_id) >= self._bounds.most:
-            raise TurnedAway(FULL)
+        self._check_room(len(entry.value))
         session = self._begin(id, principal, "")
         if not self._adopt(_shared(session), entry):
             raise TurnedAway(UNKNOWN)
-        self._lives.enter(session)
+        self._enter(session, len(entry.value))
         self._add(session)
         return session
 
@@ -211,7 +213,8 @@ class SharedSessions(Sessions):
             return await self._sharing.state.put(key, value, **facts)
         except StoreFull:
             refusal = FULL
-        except UNUSABLE:
+        except UNUSABLE as error:
+            log.warning("! a session could not be written: %s", error)
             refusal = _FAILED
         except LocalError:
             refusal = _TOO_LARGE
@@ -225,9 +228,19 @@ class SharedSessions(Sessions):
         """From now on this worker says what belongs to no request."""
         me = self._sharing.colleagues.number
         if session.speaker != me or resumed:
-            session.speaker = me
+            before, session.speaker = session.speaker, me
             await self._keep(session)
             await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed))
+            if before not in (0, me):
+                session.spawn(self._look_back(session, before))
+
+    async def _look_back(self, session: SharedSession, before: int) -> None:
+        """Does the one live who spoke before? The dead count as living for a while, so the second look decides."""
+        colleagues = self._sharing.colleagues
+        if await colleagues.alive(before):
+            await asyncio.sleep(colleagues.lease)
+        if not await colleagues.alive(before):
+            await session.tell_missed()
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
         await session.come_to_rest()
@@ -362,7 +375,8 @@ async def _guarded(call: HttpCall, work: Awaitable[None]) -> None:
         await work
     except TurnedAway as away:
         await call.refuse(away.refusal)
-    except UNUSABLE:
+    except UNUSABLE as error:
+        log.warning("! a request of a session was refused: %s", error)
         await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
 
 

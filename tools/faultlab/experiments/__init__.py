@@ -21,6 +21,7 @@ from . import (
     soak,
     stops,
     stores,
+    workers,
 )
 
 __all__ = ["EXPERIMENTS"]
@@ -39,6 +40,7 @@ EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
     "crowd": crowd.run,
     "stops": stops.run,
     "stores": stores.run,
+    "workers": workers.run,
     "cycles": cycles.run,
     "hostile": hostile.run,
 }

@@ -1,6 +1,7 @@
 """A server of ours over HTTP, with short patience where an experiment says so, that tells what goes on inside of it.
 
-python web.py '{"in_flight": 6000, "connections": 6000, "drain": 5, "timing": {...}, "head": 2, "unread": 2}'
+python web.py '{"in_flight": 6000, "connections": 6000, "drain": 5, "timing": {...}, "head": 2, "unread": 2,
+"workers": 2, "state": "state.db"}'
 """
 
 import asyncio
@@ -54,6 +55,15 @@ async def chatter(lines: int, size: int, ctx: Context) -> str:
     return "said"
 
 
+@server.tool
+async def count(nonce: str, lines: int, ctx: Context) -> str:
+    """As many notifications as were asked for, a moment between two, so that something can happen in it."""
+    for number in range(lines):
+        await ctx.exchange.notify("notifications/lab", {"nonce": nonce, "number": number})
+        await asyncio.sleep(0.01)
+    return nonce
+
+
 @server.resource("mem://{name}")
 async def thing(name: str) -> str:
     return name
@@ -86,5 +96,12 @@ app = server.asgi(
     limits=Limits(in_flight=most),
     timing=Timing(**options.get("timing", {})),
     sessions=SessionBounds(most=max(4096, most)),
+    state=options.get("state"),
 )
-run_http(app, port=0, drain=options.get("drain", 5.0), connections=options.get("connections", 4096))
+run_http(
+    app,
+    port=0,
+    drain=options.get("drain", 5.0),
+    connections=options.get("connections", 4096),
+    workers=options.get("workers", 1),
+)
