@@ -21,7 +21,17 @@ SOURCE = Path(interlock.__file__).resolve().parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each room imports only rooms of a smaller number, or itself; two rooms of one number never import each other.
-ROOMS = {"wire": 0, "revisions": 1, "state": 2, "transport": 3, "server": 4, "client": 4, "cli": 5, "testing": 6}
+ROOMS = {
+    "wire": 0,
+    "revisions": 1,
+    "state": 2,
+    "auth": 3,
+    "transport": 4,
+    "server": 5,
+    "client": 5,
+    "cli": 6,
+    "testing": 7,
+}
 ANYBODY = {"interlock.version"}  # may be imported from every room
 HEAVY = {
     "aiohttp",
@@ -380,13 +390,16 @@ API = {
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthorizationFailed",
     "CannotAsk",
     "Client",
+    "ClientCredentials",
     "Command",
     "Concurrency",
     "Context",
     "Declined",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Exchange",
     "File",
     "Icon",
@@ -395,6 +408,8 @@ API = {
     "InterlockError",
     "Item",
     "Keepalive",
+    "LoginRequired",
+    "OAuth",
     "Patience",
     "Principal",
     "PromptMessage",
@@ -410,6 +425,7 @@ API = {
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "WorkloadIdentity",
     "__version__",
     "files",
 }
@@ -428,8 +444,8 @@ MEMBERS = {
     "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
 }
 PARAMETERS = {
-    "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "
-    "extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
+    "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
+    "experimental extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .auth.plans import ClientCredentials as ClientCredentials
+    from .auth.plans import EnterpriseManaged as EnterpriseManaged
+    from .auth.plans import OAuth as OAuth
+    from .auth.plans import WorkloadIdentity as WorkloadIdentity
     from .client.client import Client as Client
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
@@ -29,8 +33,10 @@ if TYPE_CHECKING:
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
+    from .wire.errors import AuthorizationFailed as AuthorizationFailed
     from .wire.errors import CannotAsk as CannotAsk
     from .wire.errors import InterlockError as InterlockError
+    from .wire.errors import LoginRequired as LoginRequired
     from .wire.errors import Refused as Refused
     from .wire.errors import ResourceNotFound as ResourceNotFound
     from .wire.errors import ToolError as ToolError
@@ -52,13 +58,16 @@ _WHERE = {
     "Annotations": "wire.types.common",
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
+    "AuthorizationFailed": "wire.errors",
     "CannotAsk": "wire.errors",
     "Client": "client.client",
+    "ClientCredentials": "auth.plans",
     "Command": "transport.child",
     "Concurrency": "server.bounds",
     "Context": "server.context",
     "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
+    "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
     "Icon": "wire.types.common",
@@ -67,6 +76,8 @@ _WHERE = {
     "InterlockError": "wire.errors",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
+    "LoginRequired": "wire.errors",
+    "OAuth": "auth.plans",
     "Patience": "wire.link",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
@@ -82,6 +93,7 @@ _WHERE = {
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
+    "WorkloadIdentity": "auth.plans",
     "files": "server.files",
 }
 
@@ -89,13 +101,16 @@ __all__ = [
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthorizationFailed",
     "CannotAsk",
     "Client",
+    "ClientCredentials",
     "Command",
     "Concurrency",
     "Context",
     "Declined",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Exchange",
     "File",
     "Icon",
@@ -104,6 +119,8 @@ __all__ = [
     "InterlockError",
     "Item",
     "Keepalive",
+    "LoginRequired",
+    "OAuth",
     "Patience",
     "Principal",
     "PromptMessage",
@@ -119,6 +136,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "WorkloadIdentity",
     "__version__",
     "files",
 ]

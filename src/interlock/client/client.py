@@ -22,6 +22,7 @@ from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
+from ..transport.pausing import movable_timeout
 from ..version import __version__
 from ..wire.errors import (
     CallTimeout,
@@ -50,6 +51,7 @@ from .results import CallResult, PromptResult, read_call, read_contents, read_it
 from .targets import Target, target_of
 
 if TYPE_CHECKING:
+    from ..auth.plans import Plan
     from ..transport.http_client import HttpLink
     from ..transport.http_line import HttpLine
 
@@ -74,6 +76,7 @@ class Client:
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
+        auth: Plan | None = None,
         allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
@@ -93,7 +96,7 @@ class Client:
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
-        self._target = target_of(target, limits, headers, allowed_hosts)
+        self._target = target_of(target, limits, headers, allowed_hosts, auth)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
             elicit=elicit,
@@ -183,7 +186,7 @@ class Client:
             target=self._target.key,
         )
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with movable_timeout(self._connect_seconds):  # a user who logs in is not the server's time
                 return await prober.open()
         except TimeoutError as error:
             if isinstance(error, CallTimeout):
@@ -315,11 +318,7 @@ class Client:
         return read_contents(await self.request("resources/read", {"uri": uri}, timeout=timeout))
 
     async def get_prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        *,
-        timeout: float | Patience | None = None,
+        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | Patience | None = None
     ) -> PromptResult:
         params = {"name": name} | ({"arguments": dict(arguments)} if arguments else {})
         return read_prompt(await self.request("prompts/get", params, timeout=timeout))

@@ -17,6 +17,7 @@ from ..wire.limits import Limits
 from ..wire.link import Channel
 
 if TYPE_CHECKING:
+    from ..auth.plans import Plan
     from .http_target import HttpTarget
 
 __all__ = ["Target", "target_of"]
@@ -34,16 +35,20 @@ class Target:
 
 
 def target_of(
-    target: Any, limits: Limits, headers: Mapping[str, str] | None = None, allowed_hosts: Iterable[str] = ()
+    target: Any,
+    limits: Limits,
+    headers: Mapping[str, str] | None = None,
+    allowed_hosts: Iterable[str] = (),
+    auth: Plan | None = None,
 ) -> Target | HttpTarget:
     """A URL, a server object, a command, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
-        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits)
-    if headers is not None or allowed_hosts:
-        which = "allowed_hosts" if headers is None else "headers"
+        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits, auth)
+    if headers is not None or allowed_hosts or auth is not None:
+        which = "headers" if headers is not None else "auth" if auth is not None else "allowed_hosts"
         raise LocalError(f"{which}= belongs to a target that is an http:// or https:// URL")
     return _of_channels(target, limits)
 

@@ -14,10 +14,10 @@ import errno
 import io
 import os
 import socket
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
@@ -34,12 +34,13 @@ from ..wire.errors import (
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
+from .pausing import movable_timeout
 from .resolving import check_peer, judging_resolver, permit_in_force
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Outbound", "Errands", "drain", "lost"]
+__all__ = ["Outbound", "Credentials", "Errands", "drain", "lost"]
 
 T = TypeVar("T")
 _CONNECTIONS = 256  # requests of one client that may hold a socket at once; a further one waits within its deadline
@@ -54,11 +55,26 @@ _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no ans
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
 
 
+class Credentials(Protocol):
+    """What goes with one request to show who asks, and what is done when it is turned away (`authorizing.py`)."""
+
+    async def headers(self, verb: str, url: str) -> dict[str, str]: ...
+
+    def refused(self, reply: Reply, url: str) -> bool:
+        """Is it worth trying again, after `mend`?"""
+        ...
+
+    async def mend(self) -> None: ...
+
+
 class Outbound:
     """What one client sends to one endpoint, from any task of the loop it was made on."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS, begin: Callable[[], Credentials] | None = None
+    ) -> None:
         self.endpoint = endpoint
+        self._begin = begin
         self._limits = limits
         self._lane = asyncio.Semaphore(_CONNECTIONS)
         self._pool: _Pool | None = None
@@ -79,19 +95,26 @@ class Outbound:
         if lane is not None:
             await lane.acquire()
         try:
-            at = url or self.endpoint.url
-            for hop in range(_REDIRECTS + 1):
+            at, hop = url or self.endpoint.url, 0
+            credentials = self._begin() if self._begin is not None else None
+            while True:
                 lease: list[asyncio.Transport] = []
-                response = await self._leased(lease, verb, at, body, headers, hop > 0)
+                more = await credentials.headers(verb, at) if credentials is not None else {}
+                response = await self._leased(lease, verb, at, body, {**headers, **more}, hop > 0)
                 try:
                     reply = _reply_of(response)
                     further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
                     if further is None or hop == _REDIRECTS:
-                        yield reply, response
-                        return
+                        if credentials is None or not credentials.refused(reply, at):
+                            yield reply, response
+                            return
+                        further = None
                 finally:
                     self._let_go(response, lease)
-                at = further
+                if further is not None:
+                    at, hop = further, hop + 1
+                elif credentials is not None:
+                    await credentials.mend()
         finally:
             if lane is not None:
                 lane.release()
@@ -174,7 +197,7 @@ class Outbound:
         """`sent` with a deadline for all that is done with the response; whatever happens is an error of ours."""
         begun = False
         try:
-            async with asyncio.timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
+            async with movable_timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
                 begun = True
                 yield sent
         except InterlockError:
@@ -406,9 +429,10 @@ def _reply_of(response: aiohttp.ClientResponse) -> Reply:
         content_type=get("Content-Type", ""),
         content_encoding=get("Content-Encoding", ""),
         location=get("Location"),
-        challenge=get("WWW-Authenticate"),
+        challenge=", ".join(response.headers.getall("WWW-Authenticate", [])) or None,
         retry_after=get("Retry-After"),
         session=get("Mcp-Session-Id"),
+        nonce=get("DPoP-Nonce"),
     )
 
 

@@ -8,6 +8,7 @@
     │   ├── MessageTooLarge           a message of ours is over the limit
     │   ├── CallTimeout               our own deadline passed (the peer was told to stop)
     │   ├── SpawnFailed               the program could not be started
+    │   ├── LoginRequired             a person must log in, and nobody may be asked here
     │   └── StoreError                what must last could not be kept or read
     │       ├── StoreFull             there is no room: nothing was written
     │       ├── Fenced                somebody newer writes here: nothing was written
@@ -16,6 +17,7 @@
     │   ├── BadFrame                  bytes that are no JSON-RPC message
     │   ├── BadResult                 an answer that is not what the method promises
     │   ├── HttpStatus (status)       an HTTP status in the place of a message
+    │   ├── AuthorizationFailed (error)  no token: refused, or what was answered cannot be trusted
     │   └── NoCommonRevision          no revision that both sides speak
     ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
     │   ├── ParseError                -32700
@@ -52,6 +54,7 @@ __all__ = [
     "MessageTooLarge",
     "CallTimeout",
     "SpawnFailed",
+    "LoginRequired",
     "StoreError",
     "StoreFull",
     "Fenced",
@@ -60,6 +63,7 @@ __all__ = [
     "BadFrame",
     "BadResult",
     "HttpStatus",
+    "AuthorizationFailed",
     "NoCommonRevision",
     "Refused",
     "ParseError",
@@ -113,6 +117,10 @@ class SpawnFailed(LocalError):
     """The server program could not be started."""
 
 
+class LoginRequired(LocalError):
+    """The server wants a user to log in, and this client has nobody to ask, or is told not to."""
+
+
 class StoreError(LocalError):
     """The store could not do what was asked: its file is damaged, locked or not ours to write."""
 
@@ -160,6 +168,15 @@ class HttpStatus(RemoteError):
     ) -> None:
         super().__init__(message)
         self.status, self.challenge, self.retry_after = status, challenge, retry_after
+
+
+class AuthorizationFailed(RemoteError):
+    """No token was to be had. `error` is the code of OAuth when an authorization server refused (`invalid_grant`,
+    `access_denied`, ...), None when what came cannot be trusted: then nothing of it was used."""
+
+    def __init__(self, message: str, error: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class NoCommonRevision(RemoteError):
