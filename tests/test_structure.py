@@ -406,6 +406,7 @@ API = {
     "Image",
     "ImageContent",
     "InterlockError",
+    "Introspection",
     "Item",
     "Keepalive",
     "LoginRequired",
@@ -413,6 +414,7 @@ API = {
     "Patience",
     "Principal",
     "PromptMessage",
+    "Protection",
     "Rate",
     "RateLimits",
     "Refused",
@@ -441,13 +443,13 @@ MEMBERS = {
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
     "instructions method mount notification param_headers prompt remove_prompt remove_resource remove_tool "
-    "request_lifespan resource resource_changed run stop_listening tool use visibility_changed visible",
+    "request_lifespan resource resource_changed run scopes_of stop_listening tool use visibility_changed visible",
 }
 PARAMETERS = {
     "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
     "experimental extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
-    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
+    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

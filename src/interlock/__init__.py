@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .auth.plans import EnterpriseManaged as EnterpriseManaged
     from .auth.plans import OAuth as OAuth
     from .auth.plans import WorkloadIdentity as WorkloadIdentity
+    from .auth.protection import Introspection as Introspection
+    from .auth.protection import Protection as Protection
     from .client.client import Client as Client
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
@@ -74,6 +76,7 @@ _WHERE = {
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Introspection": "auth.protection",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
     "LoginRequired": "wire.errors",
@@ -81,6 +84,7 @@ _WHERE = {
     "Patience": "wire.link",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
+    "Protection": "auth.protection",
     "Rate": "server.rate_limits",
     "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
@@ -117,6 +121,7 @@ __all__ = [
     "Image",
     "ImageContent",
     "InterlockError",
+    "Introspection",
     "Item",
     "Keepalive",
     "LoginRequired",
@@ -124,6 +129,7 @@ __all__ = [
     "Patience",
     "Principal",
     "PromptMessage",
+    "Protection",
     "Rate",
     "RateLimits",
     "Refused",

@@ -1,7 +1,8 @@
 """A handler as an ASGI application: the Streamable HTTP transport, for any ASGI server or framework.
 
 It needs nothing but `scope`, `receive` and `send`. What may be asked at all is decided by the headers
-(revisions/http_guard.py), then who asks (`authenticate`), then the body is read and judged (revisions/http_side.py).
+(revisions/http_guard.py), then who asks (`auth` or `authenticate`), then the body is read and judged
+(revisions/http_side.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, TypedDict
 
 from msgspec import UNSET
 
+from ..auth.judging import Admitted
+from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
 from ..revisions.http_session_rules import SESSION, is_outside
@@ -31,6 +34,7 @@ from .http_old_sse import MESSAGES, SSE, OldConnections
 from .http_sessions import SessionBounds, Sessions
 from .living import lives_of
 from .main_loop import Watcher
+from .protecting import protector_of
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 
@@ -56,13 +60,14 @@ class HttpOptions(TypedDict, total=False):
     allowed_hosts: Iterable[str]
     allowed_origins: Iterable[str]
     authenticate: Authenticate | None
+    auth: Protection | None
     body_bytes: int
     timing: Timing
     sessions: SessionBounds | None
 
 
 class HttpApp:
-    """`handler` at one path. Everybody is anonymous unless `authenticate` says otherwise.
+    """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
@@ -78,6 +83,7 @@ class HttpApp:
         allowed_hosts: Iterable[str] = (),
         allowed_origins: Iterable[str] = (),
         authenticate: Authenticate | None = None,
+        auth: Protection | None = None,
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
@@ -89,7 +95,11 @@ class HttpApp:
         self.path = path
         self._handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
+        auth = auth or getattr(handler, "auth", None)
+        if auth is not None and authenticate is not None:
+            raise LocalError("auth and authenticate both say who asks: give one of them")
         self._authenticate = authenticate
+        self._protector = auth and protector_of(auth, path, handler)
         self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
@@ -248,6 +258,8 @@ class HttpApp:
 
     def _refusal(self, scope: Message, headers: Headers) -> HttpRefusal | None:
         if not self._is_here(scope):
+            if self._protector and (document := self._protector.document(scope["path"], scope["method"])) is not None:
+                return self._guard.foreign(headers) or document
             if self._old is not None and (place := self._place(scope)) in _OLD:
                 return self._refusal_of_old(place, scope["method"], headers)
             body = f"Not found: the MCP endpoint is {self.path}\n".encode()
@@ -301,15 +313,17 @@ class HttpApp:
         return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
 
     async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
-        principal = ANONYMOUS
-        if self._authenticate is not None:
-            found = await self._ask_who(call, headers)
-            if isinstance(found, HttpRefusal):
-                await call.refuse(found)
-                return
-            principal = found
+        asked = self._protector is not None or self._authenticate is not None
+        found = await self._ask_who(call, headers, scope) if asked else ANONYMOUS
+        if isinstance(found, HttpRefusal):
+            await call.refuse(found)
+            return
         body = await call.read(self.body_bytes)
         if body is None:
+            return
+        principal = found.principal if isinstance(found, Admitted) else found
+        if isinstance(found, Admitted) and self._protector and (lacks := self._protector.lacking(found, body)):
+            await call.refuse(lacks)
             return
         sessions = self._sessions
         if sessions is None:
@@ -366,9 +380,11 @@ class HttpApp:
         work = self._side.request(frame, headers, principal, call)
         await call.answer(work if isinstance(work, bytes) else await call.run(work))
 
-    async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
-        assert self._authenticate is not None
+    async def _ask_who(self, call: HttpCall, headers: Headers, scope: Message) -> Principal | Admitted | HttpRefusal:
         try:
+            if self._protector is not None:
+                return await call.check(self._protector.admit(headers, scope["method"], self._place(scope)))
+            assert self._authenticate is not None
             found: Any = self._authenticate(headers.as_text())
             return _verdict(await call.check(found) if inspect.isawaitable(found) else found)
         except asyncio.CancelledError:

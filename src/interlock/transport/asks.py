@@ -1,0 +1,28 @@
+"""A request that a flow of authorization wants made, made: by who named its URL, through the guarded HTTP object."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import msgspec
+
+from ..auth.steps import Ask, Said
+from .endpoints import Endpoint, endpoint_of
+from .fetching import fetch
+
+__all__ = ["asked"]
+
+
+async def asked(step: Ask, base: Endpoint) -> Said:
+    """`base` is what the owner wrote; what it names is judged from there. Its own headers never go along."""
+    if step.policy == "typed":
+        endpoint = endpoint_of(step.url, step.headers, allowed_hosts=base.allowed)
+    else:
+        endpoint = base.named(step.url, step.headers)
+    if step.form is not None:
+        body, media = urlencode(step.form).encode(), "application/x-www-form-urlencoded"
+    else:
+        body = msgspec.json.encode(step.json) if step.json is not None else None
+        media = "application/json"
+    got = await fetch(endpoint, step.method, body, media=media, accept=step.accept)
+    return Said(status=got.status, headers=got.headers, body=got.body)
