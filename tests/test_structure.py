@@ -391,6 +391,7 @@ API = {
     "Audio",
     "AudioContent",
     "AuthorizationFailed",
+    "AuthorizationServer",
     "CannotAsk",
     "Client",
     "ClientCredentials",
@@ -403,12 +404,15 @@ API = {
     "Exchange",
     "File",
     "Icon",
+    "IdentityProvider",
     "Image",
     "ImageContent",
     "InterlockError",
     "Introspection",
+    "IssuerApp",
     "Item",
     "Keepalive",
+    "KnownClient",
     "LoginRequired",
     "OAuth",
     "Patience",
@@ -430,6 +434,8 @@ API = {
     "WorkloadIdentity",
     "__version__",
     "files",
+    "hash_password",
+    "hash_secret",
 }
 MEMBERS = {
     "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "

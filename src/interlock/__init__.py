@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .auth.clients import KnownClient as KnownClient
+    from .auth.clients import hash_secret as hash_secret
+    from .auth.issuer import AuthorizationServer as AuthorizationServer
+    from .auth.issuer import IdentityProvider as IdentityProvider
+    from .auth.passwords import hash_password as hash_password
     from .auth.plans import ClientCredentials as ClientCredentials
     from .auth.plans import EnterpriseManaged as EnterpriseManaged
     from .auth.plans import OAuth as OAuth
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from .server.server import Server as Server
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
+    from .transport.issuer_app import IssuerApp as IssuerApp
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import AuthorizationFailed as AuthorizationFailed
     from .wire.errors import CannotAsk as CannotAsk
@@ -61,6 +67,7 @@ _WHERE = {
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
     "AuthorizationFailed": "wire.errors",
+    "AuthorizationServer": "auth.issuer",
     "CannotAsk": "wire.errors",
     "Client": "client.client",
     "ClientCredentials": "auth.plans",
@@ -73,12 +80,15 @@ _WHERE = {
     "Exchange": "wire.exchange",
     "File": "server.blocks",
     "Icon": "wire.types.common",
+    "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
     "Introspection": "auth.protection",
+    "IssuerApp": "transport.issuer_app",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
+    "KnownClient": "auth.clients",
     "LoginRequired": "wire.errors",
     "OAuth": "auth.plans",
     "Patience": "wire.link",
@@ -99,6 +109,8 @@ _WHERE = {
     "ToolResult": "server.results",
     "WorkloadIdentity": "auth.plans",
     "files": "server.files",
+    "hash_password": "auth.passwords",
+    "hash_secret": "auth.clients",
 }
 
 __all__ = [
@@ -106,6 +118,7 @@ __all__ = [
     "Audio",
     "AudioContent",
     "AuthorizationFailed",
+    "AuthorizationServer",
     "CannotAsk",
     "Client",
     "ClientCredentials",
@@ -118,12 +131,15 @@ __all__ = [
     "Exchange",
     "File",
     "Icon",
+    "IdentityProvider",
     "Image",
     "ImageContent",
     "InterlockError",
     "Introspection",
+    "IssuerApp",
     "Item",
     "Keepalive",
+    "KnownClient",
     "LoginRequired",
     "OAuth",
     "Patience",
@@ -145,6 +161,8 @@ __all__ = [
     "WorkloadIdentity",
     "__version__",
     "files",
+    "hash_password",
+    "hash_secret",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ from .proofs import PROOF_ALGORITHMS
 from .public_keys import ALGORITHMS
 from .secrets import Secret
 from .urls import canonical, checked_url, is_loopback, well_known
+
+if TYPE_CHECKING:
+    from .issuer import AuthorizationServer
 
 __all__ = ["Introspection", "Protection", "challenge", "metadata_document", "metadata_paths", "widened"]
 
@@ -72,6 +75,8 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that the clock of the issuer may go wrong."""
     allowed_hosts: tuple[str, ...] = ()
     """Hosts of the issuer that may have an address which is not asked otherwise."""
+    server: AuthorizationServer | None = None
+    """An authorization server whose endpoints are served beside the MCP endpoint (see its `protection`)."""
 
     def __post_init__(self) -> None:
         _check_url(self.resource, "resource")

@@ -7,14 +7,18 @@ from urllib.parse import urlencode
 import msgspec
 
 from ..auth.steps import Ask, Said
+from ..wire.errors import RemoteError
 from .endpoints import Endpoint, endpoint_of
 from .fetching import fetch
 
 __all__ = ["asked"]
 
 
-async def asked(step: Ask, base: Endpoint) -> Said:
-    """`base` is what the owner wrote; what it names is judged from there. Its own headers never go along."""
+async def asked(step: Ask, base: Endpoint, *, redirects: bool = True) -> Said:
+    """`base` is what the owner wrote; what it names is judged from there. Its own headers never go along.
+
+    Redirects within the origin are followed unless that is not wanted; others never are.
+    """
     if step.policy == "typed":
         endpoint = endpoint_of(step.url, step.headers, allowed_hosts=base.allowed)
     else:
@@ -25,4 +29,6 @@ async def asked(step: Ask, base: Endpoint) -> Said:
         body = msgspec.json.encode(step.json) if step.json is not None else None
         media = "application/json"
     got = await fetch(endpoint, step.method, body, media=media, accept=step.accept)
+    if not redirects and got.url != endpoint.url:
+        raise RemoteError(f"{endpoint.origin} answers from another place than was asked")
     return Said(status=got.status, headers=got.headers, body=got.body)

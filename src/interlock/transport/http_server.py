@@ -99,7 +99,7 @@ class HttpApp:
         if auth is not None and authenticate is not None:
             raise LocalError("auth and authenticate both say who asks: give one of them")
         self._authenticate = authenticate
-        self._protector = auth and protector_of(auth, path, handler)
+        self._protector = auth and protector_of(auth, path, handler, self._guard.named)
         self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
@@ -129,6 +129,9 @@ class HttpApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
+            return
+        if self._protector and self._protector.beside and self._protector.beside.serves(scope["path"]):
+            await self._protector.beside(scope, receive, send)
             return
         if not self._held:
             self._hold()  # no lifespan event came

@@ -28,6 +28,7 @@ from ..wire.errors import InternalError, StoreFull
 from ..wire.exchange import Principal
 from .asks import asked
 from .endpoints import endpoint_of
+from .issuer_app import IssuerApp
 
 __all__ = ["Protector", "ScopesOf", "driven", "protector_of"]
 
@@ -50,12 +51,16 @@ class Protector:
         name: str | None = None,
         store: Store | None = None,
         scopes_of: ScopesOf | None = None,
+        allowed_hosts: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._judge = Judge(protection, clock)
         self._issuer = endpoint_of(protection.issuer, allowed_hosts=protection.allowed_hosts)
         self._store = store or MemoryStore()
         self._scopes_of = scopes_of
+        server = protection.server
+        self.beside = None if server is None else IssuerApp(server, allowed_hosts=allowed_hosts)
+        """The authorization server that is served by the same application, if one is."""
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         parts = checked_url(protection.resource, "resource")
         self._above = origin_in(parts) + parts.path.removesuffix(path)
@@ -121,11 +126,12 @@ class Protector:
         return None
 
 
-def protector_of(protection: Protection, path: str, handler: Any) -> Protector:
+def protector_of(protection: Protection, path: str, handler: Any, allowed_hosts: tuple[str, ...]) -> Protector:
     """For the endpoint of this handler: its name is told, its store remembers, its tools say what they need."""
     name = getattr(getattr(handler, "info", None), "name", None)
     store = getattr(handler, "store", None)
-    return Protector(protection, path, name=name, store=store, scopes_of=getattr(handler, "scopes_of", None))
+    scopes_of: ScopesOf | None = getattr(handler, "scopes_of", None)
+    return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, allowed_hosts=allowed_hosts)
 
 
 async def driven(flow: Generator[Step, Any, T], step: Step | None, ask: Callable[[Ask], Awaitable[Said]]) -> T:
