@@ -200,7 +200,7 @@ class Driver:
             raise DriverError(f"{self._next} calls were made already")
         if self._next < calls:
             self.pipelined_per_second(self._deadline_seconds, calls - self._next)
-        return Memory(*_memory_of(self._child.pid))
+        return memory_of(self._child.pid)
 
     # ---- the pipe ----
 
@@ -253,7 +253,7 @@ def no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def _memory_of(pid: int) -> tuple[float, float | None]:
+def memory_of(pid: int) -> Memory:
     try:
         rss = _kilobytes(Path(f"/proc/{pid}/status"), "VmRSS:")
     except (OSError, LookupError):
@@ -261,8 +261,8 @@ def _memory_of(pid: int) -> tuple[float, float | None]:
     try:
         pss = _kilobytes(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
     except (OSError, LookupError):
-        return rss / 1024, None
-    return rss / 1024, pss / 1024
+        return Memory(rss / 1024, None)
+    return Memory(rss / 1024, pss / 1024)
 
 
 def _kilobytes(path: Path, field: str) -> int:

@@ -12,12 +12,22 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, perf_counter_ns, process_time, sleep
 
-from driver import DriverError, clean_environment, no_garbage_collection, on_server_core, until_steady
-from http_messages import ROUNDS, AskedCall, check_asked, is_complete, messages_of, prepared_posts
-from messages import STATELESS, WrongAnswer, check_answers
+from driver import (
+    DriverError,
+    Memory,
+    clean_environment,
+    memory_of,
+    no_garbage_collection,
+    on_server_core,
+    until_steady,
+)
+from http_connection import Connection
+from http_loads import Load, Talk, calls
+from http_messages import ROUNDS, AskedCall, check_asked
+from messages import STATELESS
+from open_loop import Paced, p99
 
 CONNECTIONS = 16
-_READ_SIZE = 1 << 16
 _START_SECONDS = 20.0
 _WARM_UP_CALLS = 30_000
 # Before the rate is looked at: a server that compiles itself while it runs is slow for its first thousands of calls.
@@ -30,32 +40,6 @@ def _free_port() -> int:
         return listener.getsockname()[1]
 
 
-class _Connection:
-    """A socket and what has come of the response it waits for."""
-
-    def __init__(self, port: int, seconds: float) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.came = b""
-
-    def read(self) -> bytes | None:
-        """The response, once all of it has come."""
-        data = self.socket.recv(_READ_SIZE)
-        if not data:
-            raise DriverError("the server closed a connection")
-        self.came += data
-        if not is_complete(self.came):
-            return None
-        whole, self.came = self.came, b""
-        return whole
-
-    def exchange(self, request: bytes) -> bytes:
-        self.socket.sendall(request)
-        while (response := self.read()) is None:
-            pass
-        return response
-
-
 class HttpDriver:
     """One server process on a port and the connections to it. Use as a context manager."""
 
@@ -63,8 +47,8 @@ class HttpDriver:
         self.port = _free_port()
         self._deadline = perf_counter() + deadline_seconds
         self._deadline_seconds = deadline_seconds
-        self._connections: list[_Connection] = []
-        self._posts = prepared_posts(self.port)
+        self._connections: list[Connection] = []
+        self._load = Load([], _unchecked)
         self._next = 0
         self.busy = 0.0  # the driver's own share of the time of the last block
         with on_server_core():
@@ -80,8 +64,6 @@ class HttpDriver:
     def __enter__(self) -> "HttpDriver":
         try:
             self._connections.append(self._first_connection())
-            while len(self._connections) < CONNECTIONS:
-                self._connections.append(_Connection(self.port, self._deadline_seconds))
         except BaseException:
             self.__exit__()
             raise
@@ -93,38 +75,51 @@ class HttpDriver:
         self._child.kill()
         self._child.wait()
 
-    def _first_connection(self) -> _Connection:
+    def begin(self, talk: Talk, connections: int = CONNECTIONS) -> None:
+        """A new set of connections, with calls of its own, of which the first has the number 1."""
+        for connection in self._connections[connections:]:
+            connection.socket.close()
+        del self._connections[connections:]
+        while len(self._connections) < connections:
+            self._connections.append(Connection(self.port, self._deadline_seconds))
+        self._load = talk(self.port, self.exchange)
+        self._next = 0
+
+    def exchange(self, request: bytes) -> bytes:
+        return self._connections[0].exchange(request)
+
+    def memory(self) -> Memory:
+        return memory_of(self._child.pid)
+
+    def _first_connection(self) -> Connection:
         end = perf_counter() + _START_SECONDS
         while perf_counter() < end:
             if self._child.poll() is not None:
                 raise DriverError(f"the server ended by itself with exit code {self._child.returncode}")
             try:
-                return _Connection(self.port, self._deadline_seconds)
+                return Connection(self.port, self._deadline_seconds)
             except ConnectionRefusedError:
                 sleep(0.02)
         raise DriverError(f"the server does not listen after {_START_SECONDS:.0f} s")
 
     # ---- many calls at once ----
 
-    def warm_up(self, block_seconds: float, *, fixed: bool) -> None:
+    def warm_up(self, block_seconds: float, first_calls: int = _FIRST_CALLS) -> None:
         last = self._next + _WARM_UP_CALLS
         end = perf_counter() + _FIRST_SECONDS
-        while self._next < _FIRST_CALLS and perf_counter() < end:
-            self.per_second(block_seconds, fixed=fixed)
-        until_steady(lambda: self.per_second(block_seconds, fixed=fixed) if self._next < last else None)
+        while self._next < first_calls and perf_counter() < end:
+            self.per_second(block_seconds)
+        until_steady(lambda: self.per_second(block_seconds) if self._next < last else None)
 
-    def per_second(self, seconds: float, *, fixed: bool) -> float:
-        """Calls per second with one call under way on every connection. `fixed`: all answers are the same bytes."""
+    def per_second(self, seconds: float) -> float:
+        """Calls per second with one call under way on every connection."""
         first = self._next
         responses: list[bytes] = []
         with no_garbage_collection():
             used = process_time()
             elapsed = self._keep_busy(responses, seconds)
             self.busy = (process_time() - used) / elapsed
-        if fixed:
-            _check_fixed(responses, self._next - first)
-        else:
-            check_answers(messages_of(responses), first + 1, self._next - first, STATELESS)
+        self._load.check(responses, first + 1, self._next - first)
         return len(responses) / elapsed
 
     def _keep_busy(self, responses: list[bytes], seconds: float) -> float:
@@ -144,7 +139,7 @@ class HttpDriver:
             poll.close()
         return perf_counter() - started
 
-    def _serve(self, poll: select.epoll, waiting: dict[int, _Connection], responses: list[bytes], end: float) -> None:
+    def _serve(self, poll: select.epoll, waiting: dict[int, Connection], responses: list[bytes], end: float) -> None:
         while waiting:
             ready = poll.poll(self._deadline - perf_counter())
             if not ready:
@@ -157,18 +152,29 @@ class HttpDriver:
                     if not self._post(connection, end):
                         del waiting[number]
 
-    def _post(self, connection: _Connection, end: float) -> bool:
+    def _post(self, connection: Connection, end: float) -> bool:
         """Post the next call, unless the block is over."""
-        if self._next >= len(self._posts) or perf_counter() >= end:
+        if self._next >= len(self._load.posts) or perf_counter() >= end:
             return False
-        connection.socket.sendall(self._posts[self._next])
+        connection.socket.sendall(self._load.posts[self._next])
         self._next += 1
         return True
+
+    def p99_us(self, rate: float, seconds: float) -> tuple[float, float]:
+        """Of calls at this rate, the time that 99 % of them do not exceed, and how late 99 % of them were sent."""
+        first = self._next
+        posts = self._load.posts[first : first + max(1, int(rate * seconds))]
+        paced = Paced(self._connections, posts, rate, self._deadline)
+        paced.run()
+        self._next += len(posts)
+        self._load.check(paced.responses, first + 1, len(posts))
+        return p99(paced.taken), p99(paced.late)
 
     # ---- a call that asks ----
 
     def asking_in_plain_calls(self, seconds: float) -> float:
         """The median time of a call with two questions, in median times of a plain call; both turn by turn."""
+        self.begin(calls(STATELESS), 1)
         connection, call = self._connections[0], AskedCall(self.port)
         plain: list[int] = []
         asked: list[int] = []
@@ -176,21 +182,21 @@ class HttpDriver:
         sums: list[bytes] = []
         first, end = self._next, perf_counter() + seconds
         with no_garbage_collection():
-            while perf_counter() < end and self._next < len(self._posts):
+            while perf_counter() < end and self._next < len(self._load.posts):
                 started = perf_counter_ns()
-                sums.append(connection.exchange(self._posts[self._next]))
+                sums.append(connection.exchange(self._load.posts[self._next]))
                 between = perf_counter_ns()
                 kept.append(_ask(connection, call))
                 plain.append(between - started)
                 asked.append(perf_counter_ns() - between)
                 self._next += 1
-        check_answers(messages_of(sums), first + 1, len(sums), STATELESS)
+        self._load.check(sums, first + 1, len(sums))
         for responses in kept:
             check_asked(responses)
         return median(asked) / median(plain)
 
 
-def _ask(connection: _Connection, call: AskedCall) -> list[bytes]:
+def _ask(connection: Connection, call: AskedCall) -> list[bytes]:
     responses: list[bytes] = []
     response = b""
     for number in range(ROUNDS):
@@ -199,6 +205,5 @@ def _ask(connection: _Connection, call: AskedCall) -> list[bytes]:
     return responses
 
 
-def _check_fixed(responses: list[bytes], count: int) -> None:
-    if len(responses) != count or len(set(messages_of(responses))) != 1:
-        raise WrongAnswer(f"{len(responses)} of {count} calls were answered, not all with the same bytes")
+def _unchecked(responses: list[bytes], first: int, count: int) -> None:
+    raise DriverError("nothing was said about what is to be posted")

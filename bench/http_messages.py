@@ -1,9 +1,10 @@
 """What the driver posts and how it takes a response apart: prepared requests, and the rounds of a call that asks."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from messages import STATELESS, WrongAnswer
+from messages import HANDSHAKE, STATELESS, Era, WrongAnswer
 
 _HEAD_END = b"\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
@@ -29,10 +30,52 @@ def post(port: int, name: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-def prepared_posts(port: int) -> list[bytes]:
+def session_post(port: int, body: bytes, session: bytes = b"") -> bytes:
+    """A message of the handshake era; without a session it is the one that begins it."""
+    named = b"MCP-Protocol-Version: %b\r\nMcp-Session-Id: %b\r\n" % (HANDSHAKE.name.encode(), session)
+    head = (
+        b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+        b"Accept: application/json, text/event-stream\r\n%bContent-Length: %d\r\n\r\n"
+    )
+    return head % (port, named if session else b"", len(body)) + body
+
+
+def listen_post(port: int) -> bytes:
+    """Asks for change notices of the list of tools."""
+    params = {"notifications": {"toolsListChanged": True}, "_meta": _ASKED_META}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    body = json.dumps(message, separators=(",", ":")).encode()
+    return post(port, "", body).replace(b"tools/call\r\nMcp-Name: \r\n", b"subscriptions/listen\r\n", 1)
+
+
+def prepared_posts(port: int, tool: str = "add", progress: bool = False) -> list[bytes]:
     """Calls 1, 2, 3 …; call n asks for n + 1."""
-    bodies = (STATELESS.call_template.rstrip() % (number, number) for number in range(1, PREPARED_POSTS + 1))
-    return [post(port, "add", body) for body in bodies]
+    return [post(port, tool, body) for body in _bodies(STATELESS, tool, progress)]
+
+
+def prepared_session_posts(port: int, session: bytes, tool: str = "add", progress: bool = False) -> list[bytes]:
+    return [session_post(port, body, session) for body in _bodies(HANDSHAKE, tool, progress)]
+
+
+def _bodies(era: Era, tool: str, progress: bool) -> Iterable[bytes]:
+    template = era.call_template.rstrip().replace(b'"add"', b'"%b"' % tool.encode())
+    if not progress:
+        return (template % (number, number) for number in range(1, PREPARED_POSTS + 1))
+    begin, found, end = template.partition(b'"_meta":{')
+    token = b'"progressToken":%d'
+    with_token = begin + found + token + b"," + end if found else template[:-2] + b',"_meta":{' + token + b"}}}"
+    # The token stands behind the arguments, so the numbers come in this order.
+    return (with_token % (number, number, number) for number in range(1, PREPARED_POSTS + 1))
+
+
+def session_of(response: bytes) -> bytes:
+    """The id in the head of the answer to `initialize`."""
+    head = response.partition(_HEAD_END)[0]
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"mcp-session-id":
+            return value.strip()
+    raise WrongAnswer(f"no session: {response[:160]!r}")
 
 
 def is_complete(response: bytes) -> bool:
@@ -50,13 +93,16 @@ def is_complete(response: bytes) -> bool:
 
 
 def parse(response: bytes) -> Response:
-    head, _, body = response.partition(_HEAD_END)
-    low = head.lower()
-    if b"transfer-encoding: chunked" in low:
-        body = _joined(body)
-    if b"content-type: text/event-stream" in low:
+    head, body = _taken_apart(response)
+    if b"content-type: text/event-stream" in head.lower():
         body = _last_event(body)
     return Response(int(head.split(b" ", 2)[1]), body)
+
+
+def _taken_apart(response: bytes) -> tuple[bytes, bytes]:
+    """The head and the body as it was before it was sent in pieces."""
+    head, _, body = response.partition(_HEAD_END)
+    return head, _joined(body) if b"transfer-encoding: chunked" in head.lower() else body
 
 
 def messages_of(responses: list[bytes]) -> list[bytes]:
@@ -66,6 +112,15 @@ def messages_of(responses: list[bytes]) -> list[bytes]:
         if response.status != 200:
             raise WrongAnswer(f"HTTP {response.status}: {response.message[:160]!r}")
     return [response.message for response in parsed]
+
+
+def check_progress(responses: list[bytes], steps: int) -> None:
+    """So many signs of progress before each answer, one more than the last."""
+    for response in responses:
+        messages = map(json.loads, _data(_taken_apart(response)[1]))
+        seen = [message["params"]["progress"] for message in messages if "params" in message]
+        if seen != list(range(1, steps + 1)):
+            raise WrongAnswer(f"progress {seen}: {response[:160]!r}")
 
 
 def _joined(body: bytes) -> bytes:
@@ -78,8 +133,14 @@ def _joined(body: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _data(body: bytes) -> list[bytes]:
+    """The data of all events that carry some; the one that begins a stream may be empty."""
+    lines = (line[5:].strip() for line in body.splitlines() if line.startswith(b"data:"))
+    return [line for line in lines if line]
+
+
 def _last_event(body: bytes) -> bytes:
-    data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
+    data = _data(body)
     if not data:
         raise WrongAnswer(f"a stream without an answer: {body[:160]!r}")
     return data[-1]

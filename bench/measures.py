@@ -1,17 +1,17 @@
 """The measures and their order: every round visits every contestant once, A-B-C-A-B-C."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import probes
-from driver import Driver, DriverError
-from http_driver import CONNECTIONS, HttpDriver
-from messages import HANDSHAKE, STATELESS, Era, WrongAnswer, listing
-from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http, plain_reason
-from samples import Key, Samples
-
-_SERVER_SECONDS = 60.0  # no server process lives longer
-_ENOUGH_FAILURES = 2  # a contestant that failed so often in a row is left out of the rest
+from client_rounds import AT_ONCE, Clients
+from driver import Driver
+from holding import Holding
+from http_driver import CONNECTIONS
+from http_rounds import MANY, OverHttp
+from messages import HANDSHAKE, Era, listing
+from peers import REPOSITORY, SERVERS, Contestant
+from rounds import SERVER_SECONDS, Rounds
+from samples import Key
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,26 @@ MEASURES = {
         ),
         Measure("in-memory", "in-memory client, one call at a time", "calls/s", True, 0),
         Measure("killed", "server killed in mid-call, until the caller's exception", "ms", False),
-        Measure("http", f"HTTP tools/call, {CONNECTIONS} connections kept open", "calls/s", True, 0),
+        Measure("http", f"HTTP tools/call, {CONNECTIONS} and {MANY} connections kept open", "calls/s", True, 0),
+        Measure("http-session", "the same in a session of the handshake era", "calls/s", True, 0),
+        Measure(
+            "p99",
+            "HTTP tools/call at half our highest rate, from when each should have been sent to its answer, p99",
+            "µs",
+            False,
+            0,
+        ),
+        Measure(
+            "progress",
+            f"HTTP tools/call with 10 progress notifications, {CONNECTIONS} connections",
+            "calls/s",
+            True,
+            0,
+        ),
+        Measure("idle-session", "memory of a session that is not used", "kB", False),
+        Measure("idle-listen", "memory of a stream of change notices on which nothing is said", "kB", False),
+        Measure("client", "HTTP client, one call at a time", "calls/s", True, 0),
+        Measure("client-16", f"HTTP client, {AT_ONCE} calls at a time", "calls/s", True, 0),
         Measure(
             "asking",
             "HTTP tools/call with two questions one after the other (three rounds), p50",
@@ -58,82 +77,8 @@ SELECTABLE = tuple(name for name in MEASURES if name != "memory-pss")
 _OVER_STDIO = {"pipelined", "sequential", "cold", "memory"}
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How long and how often. Rounds of one measure are spread over the run, not taken in a row."""
-
-    name: str
-    stdio_rounds: int
-    cold_rounds: int
-    warm_up_block_seconds: float
-    pipelined_seconds: float
-    sequential_seconds: float
-    memory_rounds: int
-    memory_calls: int
-    import_rounds: int
-    in_memory_rounds: int
-    in_memory_seconds: float
-    kills: int
-    http_rounds: int
-    http_seconds: float
-    asking_rounds: int
-    asking_seconds: float
-    author_rounds: int
-    list_calls: int
-
-
-FULL = Plan(
-    name="full",
-    stdio_rounds=5,
-    cold_rounds=9,
-    warm_up_block_seconds=0.25,
-    pipelined_seconds=0.8,
-    sequential_seconds=0.4,
-    memory_rounds=2,
-    memory_calls=10_000,
-    import_rounds=9,
-    in_memory_rounds=5,
-    in_memory_seconds=1.0,
-    kills=20,
-    http_rounds=5,
-    http_seconds=1.0,
-    asking_rounds=5,
-    asking_seconds=0.8,
-    author_rounds=5,
-    list_calls=200,
-)
-
-QUICK = Plan(
-    name="quick",
-    stdio_rounds=2,
-    cold_rounds=2,
-    warm_up_block_seconds=0.12,
-    pipelined_seconds=0.25,
-    sequential_seconds=0.15,
-    memory_rounds=1,
-    memory_calls=1_000,
-    import_rounds=2,
-    in_memory_rounds=2,
-    in_memory_seconds=0.3,
-    kills=3,
-    http_rounds=2,
-    http_seconds=0.4,
-    asking_rounds=2,
-    asking_seconds=0.4,
-    author_rounds=2,
-    list_calls=50,
-)
-
-
-class Bench:
+class Bench(Rounds):
     """One run: takes the wanted measures of the present contestants into `samples`."""
-
-    def __init__(self, contestants: list[Contestant], wanted: list[str], plan: Plan) -> None:
-        self._contestants = contestants
-        self._wanted = set(wanted)
-        self._plan = plan
-        self._failed_in_a_row: dict[tuple[str, str, str], int] = {}
-        self.samples = Samples()
 
     def run(self) -> None:
         over_stdio = self._wanted & _OVER_STDIO
@@ -146,10 +91,9 @@ class Bench:
             self._in_memory_rounds()
         if "killed" in self._wanted:
             self._killed()
-        if "http" in self._wanted:
-            self._http_rounds()
-        if "asking" in self._wanted:
-            self._asking_rounds()
+        OverHttp(self._contestants, self._wanted, self._plan, self.samples).run()
+        Holding(self._contestants, self._wanted, self._plan, self.samples).run()
+        Clients(self._contestants, self._wanted, self._plan, self.samples).run()
         for number in range(self._plan.author_rounds):
             self._author_round(number, self._wanted & {"sync", "list"})
 
@@ -194,7 +138,7 @@ class Bench:
         def keep(name: str, value: float) -> None:
             self.samples.add(Key(name, contestant.name, era.name), number, value)
 
-        with Driver(contestant.command, REPOSITORY, era, _SERVER_SECONDS) as driver:
+        with Driver(contestant.command, REPOSITORY, era, SERVER_SECONDS) as driver:
             first_answer = driver.first_answer_ms()
             if "cold" in due:
                 keep("cold", first_answer)
@@ -253,45 +197,6 @@ class Bench:
             self._keep("killed", contestant, number, value)
         self.samples.facts["exception after the kill"][contestant.name] = ", ".join(exceptions)
 
-    def _in_python(self) -> list[Contestant]:
-        return [contestant for contestant in self._contestants if contestant.in_python is not None]
-
-    # ---- over HTTP ----
-
-    def _http_rounds(self) -> None:
-        for number in range(self._plan.http_rounds):
-            self._tell(f"http round {number + 1}")
-            for contestant in self._contestants:
-                if contestant.http_command is not None:
-                    self._attempt(
-                        ("http", contestant.name, STATELESS.name),
-                        [Key("http", contestant.name, STATELESS.name)],
-                        lambda c=contestant, n=number: self._visit_http(c, n),
-                    )
-
-    def _visit_http(self, contestant: Contestant, number: int) -> None:
-        assert contestant.http_command is not None
-        fixed = contestant.group == "null"
-        with HttpDriver(contestant.http_command, REPOSITORY, _SERVER_SECONDS) as driver:
-            driver.warm_up(self._plan.warm_up_block_seconds, fixed=fixed)
-            rate = driver.per_second(self._plan.http_seconds, fixed=fixed)
-            self.samples.add(Key("http", contestant.name, STATELESS.name), number, rate)
-            busy = self.samples.facts["share of the http measure in which the driver itself was busy"]
-            busy[contestant.name] = f"{driver.busy:.0%}"
-
-    def _asking_rounds(self) -> None:
-        for number in range(self._plan.asking_rounds):
-            self._tell(f"asking round {number + 1}")
-            for contestant in self._in_python():
-                if contestant.is_ours:
-                    self._attempt_one("asking", contestant, lambda c=contestant, n=number: self._ask(c, n))
-
-    def _ask(self, contestant: Contestant, number: int) -> None:
-        command = interlock_over_http(SERVERS / "asking_server.py")
-        with HttpDriver(command, REPOSITORY, _SERVER_SECONDS) as driver:
-            driver.asking_in_plain_calls(self._plan.warm_up_block_seconds)
-            self._keep("asking", contestant, number, driver.asking_in_plain_calls(self._plan.asking_seconds))
-
     # ---- what authors may write ----
 
     def _author_round(self, number: int, wanted: set[str]) -> None:
@@ -315,39 +220,14 @@ class Bench:
         self._keep("sync", contestant, number, rates[0] / rates[1])
 
     def _rate(self, command: tuple[str, ...], era: Era) -> float:
-        with Driver(command, REPOSITORY, era, _SERVER_SECONDS) as driver:
+        with Driver(command, REPOSITORY, era, SERVER_SECONDS) as driver:
             driver.first_answer_ms()
             driver.warm_up(self._plan.warm_up_block_seconds)
             return driver.pipelined_per_second(self._plan.pipelined_seconds)
 
     def _list(self, contestant: Contestant, era: Era, key: Key, number: int) -> None:
         assert contestant.list_command is not None
-        with Driver(contestant.list_command, REPOSITORY, listing(era), _SERVER_SECONDS) as driver:
+        with Driver(contestant.list_command, REPOSITORY, listing(era), SERVER_SECONDS) as driver:
             driver.first_answer_ms()
-            driver.sequential_p50_us(_SERVER_SECONDS, self._plan.list_calls // 4)
-            self.samples.add(key, number, driver.sequential_p50_us(_SERVER_SECONDS, self._plan.list_calls))
-
-    # ---- common ----
-
-    def _keep(self, measure: str, contestant: Contestant, number: int, value: float) -> None:
-        self.samples.add(Key(measure, contestant.name, ""), number, value)
-
-    def _attempt_one(self, measure: str, contestant: Contestant, take: Callable[[], None]) -> None:
-        self._attempt((measure, contestant.name, ""), [Key(measure, contestant.name, "")], take)
-
-    def _attempt(self, who: tuple[str, str, str], keys: list[Key], take: Callable[[], None]) -> None:
-        """A contestant that fails is reported and does not stop the others."""
-        if self._failed_in_a_row.get(who, 0) >= _ENOUGH_FAILURES:
-            return
-        try:
-            take()
-        except (DriverError, WrongAnswer, probes.ProbeFailed, ValueError, OSError) as error:
-            self._failed_in_a_row[who] = self._failed_in_a_row.get(who, 0) + 1
-            for key in keys:
-                self.samples.fail(key, plain_reason(str(error)))
-            self._tell(f"{' '.join(who)}: failed: {plain_reason(str(error))}")
-        else:
-            self._failed_in_a_row[who] = 0
-
-    def _tell(self, text: str) -> None:
-        print(f"[{self._plan.name}] {text}", flush=True)
+            driver.sequential_p50_us(SERVER_SECONDS, self._plan.list_calls // 4)
+            self.samples.add(key, number, driver.sequential_p50_us(SERVER_SECONDS, self._plan.list_calls))

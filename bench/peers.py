@@ -23,6 +23,7 @@ _INSTALL_SECONDS = 300
 _ASK_SECONDS = 60
 
 BOTH = (STATELESS, HANDSHAKE)
+_DIALS = ({"revision": STATELESS.name}, {"revision": HANDSHAKE.name})
 
 
 class Absent(Exception):
@@ -37,6 +38,7 @@ class InPython:
     imports: str
     client: str  # module:name
     server_file: Path
+    dials: tuple[dict[str, str], ...] = ()  # what its client is told to speak each era over HTTP
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,12 @@ class Contestant:
     version: str
     in_python: InPython | None = None
     http_command: tuple[str, ...] | None = None  # takes the port as its last word
+    session_command: tuple[str, ...] | None = None  # the same with sessions, for clients of the handshake era
+    progress_command: tuple[str, ...] | None = None  # the same with streams and a tool that tells its progress
     list_command: tuple[str, ...] | None = None  # a server with many tools, over stdio
+
+    def over_http(self, era: Era) -> tuple[str, ...] | None:
+        return self.http_command if era is STATELESS else self.session_command
 
     @property
     def is_ours(self) -> bool:
@@ -145,8 +152,10 @@ def _interlock(name: str, title: str, launcher: tuple[str, ...]) -> Contestant:
         eras=BOTH,
         version=_version_in(python, "interlock"),
         # Without a pipe both launches are the same program, so only one of them is measured.
-        in_python=None if launcher else InPython(python, imports, "interlock:Client", file),
+        in_python=None if launcher else InPython(python, imports, "interlock:Client", file, _DIALS),
         http_command=None if launcher else interlock_over_http(file),
+        session_command=None if launcher else interlock_over_http(file),
+        progress_command=None if launcher else interlock_over_http(SERVERS / "interlock_progress_server.py"),
         list_command=None if launcher else (python, str(SERVERS / "interlock_list_server.py")),
     )
 
@@ -155,7 +164,15 @@ def interlock_over_http(file: Path) -> tuple[str, ...]:
     return (sys.executable, "-m", "interlock", "run", str(file), "--http", "--port")
 
 
-def _python_peer(name: str, environment: str, title: str, imports: str) -> Contestant:
+def _python_peer(
+    name: str,
+    environment: str,
+    title: str,
+    imports: str,
+    *,
+    sessions: bool = False,
+    dials: tuple[dict[str, str], ...] = (),
+) -> Contestant:
     python, file = _python_environment(environment), SERVERS / f"{name}_server.py"
     return Contestant(
         name=name,
@@ -164,8 +181,10 @@ def _python_peer(name: str, environment: str, title: str, imports: str) -> Conte
         command=(python, str(file)),
         eras=BOTH,
         version=_version_in(python, name),
-        in_python=InPython(python, imports, f"{name}:Client", file),
+        in_python=InPython(python, imports, f"{name}:Client", file, dials),
         http_command=(python, str(file)),
+        session_command=(python, str(file), "--sessions") if sessions else None,
+        progress_command=(python, str(SERVERS / f"{name}_progress_server.py")) if sessions else None,
         list_command=(python, str(SERVERS / f"{name}_list_server.py")),
     )
 
@@ -174,7 +193,8 @@ def _typescript(name: str, title: str, package: str, eras: tuple[Era, ...]) -> C
     project = _node_project()
     # A module finds its packages from where it lies, so it has to lie in the project.
     file, node = Path(shutil.copy(SERVERS / f"{name}_server.mjs", project)), str(shutil.which("node"))
-    over_http = SERVERS / f"{name}_http_server.mjs"
+    shutil.copy(SERVERS / "sessions.mjs", project)
+    over_http, in_sessions = SERVERS / f"{name}_http_server.mjs", SERVERS / f"{name}_session_server.mjs"
     manifest = json.loads((project / "node_modules" / package / "package.json").read_text())
     return Contestant(
         name=name,
@@ -184,6 +204,7 @@ def _typescript(name: str, title: str, package: str, eras: tuple[Era, ...]) -> C
         eras=eras,
         version=manifest["version"],
         http_command=(node, shutil.copy(over_http, project)) if over_http.is_file() else None,
+        session_command=(node, shutil.copy(in_sessions, project)),
     )
 
 
@@ -196,7 +217,7 @@ def _empty_asgi() -> Contestant:
     """Over HTTP only, so it has no command and no era of its own over stdio."""
     command = (sys.executable, str(SERVERS / "empty_asgi.py"))
     title = "empty ASGI application on uvicorn, httptools, uvloop"
-    return Contestant("empty-asgi", "null", title, (), (), "-", http_command=command)
+    return Contestant("empty-asgi", "null", title, (), (), "-", http_command=command, session_command=command)
 
 
 def _empty_own() -> Contestant:
@@ -219,6 +240,8 @@ _FACTORIES: dict[str, tuple[str, Callable[[], Contestant]]] = {
             "mcp2",
             "official Python SDK",
             "from mcp.server.mcpserver import MCPServer; from mcp import Client",
+            sessions=True,
+            dials=({"mode": "auto"}, {"mode": "legacy"}),
         ),
     ),
     "fastmcp": (

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 
@@ -42,8 +43,8 @@ def _python_of(contestant: Contestant) -> InPython:
     return contestant.in_python
 
 
-def _run(command: Sequence[str], seconds: float) -> str:
-    with on_server_core():
+def _run(command: Sequence[str], seconds: float, *, beside_server: bool = False) -> str:
+    with nullcontext() if beside_server else on_server_core():
         child = subprocess.Popen(
             command,
             cwd=CACHE,  # nothing to import lies there
@@ -102,6 +103,16 @@ def in_memory_per_second(contestant: Contestant, seconds: float) -> float:
     return float(_answer(command, _START_SECONDS + 3 * seconds)["calls_per_second"])
 
 
+def client_per_second(contestant: Contestant, url: str, stateless: bool, at_once: int, seconds: float) -> float:
+    """A server runs already, on the server's core: the client takes the driver's."""
+    inside = _python_of(contestant)
+    options = json.dumps(inside.dials[0 if stateless else 1])
+    script = str(_INSIDE / "http_client.py")
+    command = [inside.python, script, inside.client, url, options, str(at_once), str(seconds)]
+    answer = _answer(command, _START_SECONDS + 3 * seconds, beside_server=True)
+    return float(answer["calls_per_second"])
+
+
 def killed_child_ms(contestant: Contestant, kills: int) -> tuple[list[float], list[str]]:
     """Milliseconds of each kill, and the names of the exception classes that came."""
     inside = _python_of(contestant)
@@ -110,9 +121,9 @@ def killed_child_ms(contestant: Contestant, kills: int) -> tuple[list[float], li
     return [float(value) for value in answer["milliseconds"]], sorted(set(answer["exceptions"]))
 
 
-def _answer(command: Sequence[str], seconds: float) -> dict:
+def _answer(command: Sequence[str], seconds: float, *, beside_server: bool = False) -> dict:
     """The script's last line, which is JSON; a library may have printed something before."""
-    lines = _run(command, seconds).splitlines()
+    lines = _run(command, seconds, beside_server=beside_server).splitlines()
     if not lines:
         raise ProbeFailed("the script printed nothing")
     return json.loads(lines[-1])

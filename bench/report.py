@@ -8,8 +8,10 @@ from datetime import date
 from driver import CORES, IN_FLIGHT
 from goals import GOALS, Verdict, judge
 from http_driver import CONNECTIONS
-from measures import MEASURES, Measure, Plan
+from http_rounds import MANY
+from measures import MEASURES, Measure
 from peers import Contestant
+from plans import Plan
 from samples import Key, Samples, Spread
 
 
@@ -181,11 +183,16 @@ def document(run: Run) -> str:
         "figures of a shared machine vary by 40 %, ratios less. The null server answers without reading: it",
         "shows what the driver itself can count.",
         "",
-        f"Over HTTP the driver keeps {CONNECTIONS} connections open, with one prepared POST under way on each; the",
-        "empty application, on uvicorn as it comes and on our runner, shows what HTTP alone costs. Peers run over",
-        "HTTP as their own `run` does it, stateless and with JSON answers, without a log line per request. `asking`",
-        "compares the median of a call with two questions, all three rounds of it, with that of a plain call, turn",
-        "by turn.",
+        f"Over HTTP the driver keeps {CONNECTIONS} connections open, then {MANY}, with one POST under way on each;",
+        "the empty application, on uvicorn as it comes and on our runner, shows what HTTP alone costs. Peers run over",
+        "HTTP as their own `run` does it, stateless and with JSON answers, without a log line per request; in",
+        "`http-session` they keep sessions, and all connections of a set share one. `asking` compares the median of",
+        "a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
+        "",
+        "`p99` is an open loop: calls are due at even times, at half of what Interlock reached in the same round,",
+        "for the empty application at that rate too; the time of a call begins when it was due, not when it was sent.",
+        "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
+        "clients of `client` all call the same server, ours, from the driver's core.",
         "",
     ]
     return "\n".join([*head, *tables(run)]) + "\n"

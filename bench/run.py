@@ -1,7 +1,7 @@
 """Measure Interlock beside its peers in one run and print the ratios.
 
-python bench/run.py            everything, below six minutes once the peers are set up
-python bench/run.py --quick    a short look, below one minute
+python bench/run.py            everything, about eight minutes once the peers are set up
+python bench/run.py --quick    a short look, about two minutes
 python bench/run.py --write    also rewrite docs/benchmarks.md
 """
 
@@ -12,8 +12,10 @@ from time import perf_counter
 
 import report
 from driver import pin_driver
-from measures import FULL, QUICK, SELECTABLE, Bench
+from measures import SELECTABLE, Bench
 from peers import GROUPS, REPOSITORY, set_up
+from plans import FULL, QUICK
+from samples import Samples
 
 
 def _names(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -51,15 +53,16 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = _arguments()
     cores = os.cpu_count() or 1
+    plan = QUICK if arguments.quick else FULL
     contestants, absent = set_up(arguments.peers)
     for name, reason in absent.items():
         print(f"{name} is absent: {reason}")
     pin_driver()
-    bench = Bench(contestants, arguments.only, QUICK if arguments.quick else FULL)
+    bench = Bench(contestants, set(arguments.only), plan, Samples())
     started = perf_counter()
     bench.run()
     run = report.Run(
-        plan=QUICK if arguments.quick else FULL,
+        plan=plan,
         wanted=arguments.only,
         contestants=contestants,
         absent=absent,

@@ -304,6 +304,13 @@ def test_a_server_that_does_not_start_is_said_with_its_words(runner, tmp_path, m
         pass
 
 
+def test_what_only_informs_is_shown_beside_a_problem_alone():
+    good = judge("client", "g", [check(), check("INFO", "i"), check("SKIPPED", "k")], code=0)
+    bad = judge("client", "b", [check(), check("INFO", "i"), check("FAILURE", "x")], code=1)
+    text, code = summary([good, bad])
+    assert code == 1 and text.count("INFO i") == 1 and "SKIPPED k" in text
+
+
 # --- the command ---
 
 

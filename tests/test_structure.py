@@ -155,15 +155,25 @@ def test_imports_are_late_only_where_it_pays():
     # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
         ("cli/main.py", "interlock.cli.run"),
+        ("client/client.py", "interlock.client.supervisor"),
+        ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
+        ("client/validation.py", "interlock.wire.json_schema"),
+        ("client/verbs.py", "interlock.wire.uri_expansion"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
+        ("cli/run.py", "interlock.transport.runner"),
         ("server/fitting.py", "interlock.server.mending"),
-        ("server/outputs.py", "interlock.server.json_schema"),
+        ("server/outputs.py", "interlock.wire.json_schema"),
         ("server/resource_set.py", "interlock.server.templates"),
         ("server/server.py", "interlock.transport.http_server"),
         ("server/server.py", "interlock.transport.runner"),
         ("server/tools.py", "interlock.server.given_schema"),
+        ("transport/joining.py", "interlock.transport.change_relay"),
+        ("transport/joining.py", "interlock.transport.parked_side"),
+        ("transport/joining.py", "interlock.transport.shared_old_sse"),
+        ("transport/joining.py", "interlock.transport.shared_sessions"),
+        ("transport/joining.py", "interlock.transport.sharing"),
         ("transport/runner.py", "interlock.transport.http_protocol"),
     }
 
@@ -390,19 +400,27 @@ API = {
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthRequired",
     "AuthorizationFailed",
     "AuthorizationServer",
+    "CallTimeout",
     "CannotAsk",
+    "Change",
     "Client",
     "ClientCredentials",
     "Command",
+    "Completion",
     "Concurrency",
+    "ConfigError",
+    "ConnectionEnded",
+    "ConnectionLost",
     "Context",
     "Declined",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
+    "HandshakeFailed",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -415,18 +433,27 @@ API = {
     "KnownClient",
     "LoginRequired",
     "OAuth",
+    "OutcomeUnknown",
+    "LocalError",
+    "NotOpen",
     "Patience",
+    "PeerClosed",
     "Principal",
     "PromptMessage",
     "Protection",
     "Rate",
     "RateLimits",
     "Refused",
+    "RemoteError",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "StateChange",
+    "SpawnFailed",
     "Suggestions",
+    "Supervision",
+    "SyncClient",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
@@ -436,11 +463,13 @@ API = {
     "files",
     "hash_password",
     "hash_secret",
+    "read_config",
 }
 MEMBERS = {
-    "Client": "call_tool capabilities close get_prompt instructions list_prompts list_resource_templates "
-    "list_resources list_tools notify open ping read_resource request revision roots_changed server_info",
-    "Command": "args close_seconds cwd env env_policy environment of terminate_seconds",
+    "Client": "call_tool capabilities close complete get_prompt instructions list_prompts list_resource_templates "
+    "list_resources list_tools listen notify open ping read_resource request revision roots_changed server_info "
+    "set_log_level state subscribe",
+    "Command": "args close_seconds cwd env env_policy environment hidden hide of terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
@@ -448,15 +477,17 @@ MEMBERS = {
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
-    "instructions method mount notification param_headers prompt remove_prompt remove_resource remove_tool "
-    "request_lifespan resource resource_changed run scopes_of stop_listening tool use visibility_changed visible",
+    "instructions method mount notification param_headers prompt relay_changes remove_prompt "
+    "remove_resource remove_tool request_lifespan resource resource_changed run scopes_of stop_listening tool use "
+    "visibility_changed visible",
 }
 PARAMETERS = {
     "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
-    "experimental extensions on_notification timeout connect_timeout probe_timeout keepalive limits verdicts",
+    "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
+    "keepalive supervise on_state limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
-    "Command": "args env env_policy cwd close_seconds terminate_seconds",
+    "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",
 }

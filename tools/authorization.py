@@ -36,7 +36,8 @@ def main() -> int:
     except Unavailable as error:
         print(f"authorization: nothing was run. {error}", file=sys.stderr)
         return 3
-    return int(not all([_judged(suite, version) for version in VERSIONS]))
+    good = [_judged(suite, version) for version in VERSIONS]
+    return int(not all(good))
 
 
 def _judged(suite: Suite, version: str) -> bool:

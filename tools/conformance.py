@@ -5,6 +5,7 @@ python tools/conformance.py --spec-version 2025-11-25   one revision
 python tools/conformance.py --server               only examples/everything.py under the suite's client
 python tools/conformance.py --client               only conformance/client.py under the suite's servers
 python tools/conformance.py --scenario caching     one scenario, of whichever side has it
+python tools/conformance.py --workers 2            the server in so many processes, which share a file
 python tools/conformance.py --keep                 leave what the suite wrote in .cache/conformance-results
 
 Every scenario runs alone. The exit code is 0 when every check of every scenario succeeded, was skipped or only
@@ -54,7 +55,7 @@ def main() -> int:
         return 2
     folder = _folder(given.keep)
     try:
-        text, code = summary(_run(suite, folder, chosen))
+        text, code = summary(_run(suite, folder, chosen, given.workers))
     finally:
         if not given.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -70,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--client", action="store_true", help="only the client's scenarios")
     parser.add_argument("--scenario", metavar="NAME", help="only this one")
     parser.add_argument("--spec-version", metavar="V", help="only this revision")
+    parser.add_argument("--workers", metavar="N", type=int, default=1, help="processes of our server")
     parser.add_argument("--keep", action="store_true", help="keep what the suite writes")
     return parser.parse_args()
 
@@ -96,13 +98,13 @@ def _folder(keep: bool) -> Path:
     return folder
 
 
-def _run(suite: Suite, folder: Path, chosen: dict[tuple[str, str], list[str]]) -> list[Outcome]:
+def _run(suite: Suite, folder: Path, chosen: dict[tuple[str, str], list[str]], workers: int) -> list[Outcome]:
     deadline = time.monotonic() + MOST_SECONDS
     found: list[Outcome] = []
     for (side, version), names in chosen.items():
         if names:
             (folder / version).mkdir(exist_ok=True)
-            runner = Runner(suite, folder / version, version)
+            runner = Runner(suite, folder / version, version, workers)
             run = _run_server if side == "server" else _run_client
             found += run(runner, deadline, names, version)
     return found

@@ -6,7 +6,7 @@ python tools/faults.py --only kills,fuzz   some experiments
 python tools/faults.py --seed 7            the same choices again
 python tools/faults.py --write             also rewrite docs/faults.md
 
-Ends with 1 if anything failed. Each experiment runs in a process of its own, over pipes and memory only.
+Ends with 1 if anything failed. Each experiment runs in a process of its own, over pipes, memory and loopback only.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ class Empty:
     path = "/mcp"
     allowed_hosts = ()
     body_bytes = 4 * 1024 * 1024
+    watcher = None
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
@@ -46,11 +47,11 @@ class Empty:
         pass
 
 
-def run_plainly(app, port):
+def run_plainly(app, port, http="httptools", connections=4096):
     uvicorn.run(
         app,
         port=port,
-        http="httptools",
+        http=http,
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -58,7 +59,7 @@ def run_plainly(app, port):
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        limit_concurrency=4096,
+        limit_concurrency=connections,
         timeout_keep_alive=60,
     )
 

@@ -1,4 +1,7 @@
-"""The bench server on the official Python SDK, as its documentation writes one. With a port: over HTTP."""
+"""The bench server on the official Python SDK, as its documentation writes one.
+
+With a port: over HTTP; with `--sessions` before it, with sessions for clients of the handshake era.
+"""
 
 import logging
 import sys
@@ -17,6 +20,7 @@ async def add(a: int, b: int) -> str:
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         logging.disable(logging.INFO)  # a line for every request is not what is measured
-        server.run("streamable-http", port=int(sys.argv[1]), stateless_http=True, json_response=True)
+        *sessions, port = sys.argv[1:]
+        server.run("streamable-http", port=int(port), stateless_http=not sessions, json_response=True)
     else:
         server.run()

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from .auth.protection import Introspection as Introspection
     from .auth.protection import Protection as Protection
     from .client.client import Client as Client
+    from .client.completing import Completion as Completion
+    from .client.config import read_config as read_config
+    from .client.config_text import ConfigError as ConfigError
+    from .client.listening import Change as Change
+    from .client.repeating import OutcomeUnknown as OutcomeUnknown
+    from .client.supervisor import StateChange as StateChange
+    from .client.supervisor import Supervision as Supervision
+    from .client.sync_client import SyncClient as SyncClient
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -42,11 +50,21 @@ if TYPE_CHECKING:
     from .transport.issuer_app import IssuerApp as IssuerApp
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import AuthorizationFailed as AuthorizationFailed
+    from .wire.errors import AuthRequired as AuthRequired
+    from .wire.errors import CallTimeout as CallTimeout
     from .wire.errors import CannotAsk as CannotAsk
+    from .wire.errors import ConnectionEnded as ConnectionEnded
+    from .wire.errors import ConnectionLost as ConnectionLost
+    from .wire.errors import HandshakeFailed as HandshakeFailed
     from .wire.errors import InterlockError as InterlockError
+    from .wire.errors import LocalError as LocalError
     from .wire.errors import LoginRequired as LoginRequired
+    from .wire.errors import NotOpen as NotOpen
+    from .wire.errors import PeerClosed as PeerClosed
     from .wire.errors import Refused as Refused
+    from .wire.errors import RemoteError as RemoteError
     from .wire.errors import ResourceNotFound as ResourceNotFound
+    from .wire.errors import SpawnFailed as SpawnFailed
     from .wire.errors import ToolError as ToolError
     from .wire.exchange import Exchange as Exchange
     from .wire.exchange import Principal as Principal
@@ -66,19 +84,27 @@ _WHERE = {
     "Annotations": "wire.types.common",
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
+    "AuthRequired": "wire.errors",
     "AuthorizationFailed": "wire.errors",
     "AuthorizationServer": "auth.issuer",
+    "CallTimeout": "wire.errors",
     "CannotAsk": "wire.errors",
+    "Change": "client.listening",
     "Client": "client.client",
     "ClientCredentials": "auth.plans",
     "Command": "transport.child",
+    "Completion": "client.completing",
     "Concurrency": "server.bounds",
+    "ConfigError": "client.config_text",
+    "ConnectionEnded": "wire.errors",
+    "ConnectionLost": "wire.errors",
     "Context": "server.context",
     "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
     "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
+    "HandshakeFailed": "wire.errors",
     "Icon": "wire.types.common",
     "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
@@ -91,18 +117,27 @@ _WHERE = {
     "KnownClient": "auth.clients",
     "LoginRequired": "wire.errors",
     "OAuth": "auth.plans",
+    "OutcomeUnknown": "client.repeating",
+    "LocalError": "wire.errors",
+    "NotOpen": "wire.errors",
     "Patience": "wire.link",
+    "PeerClosed": "wire.errors",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Protection": "auth.protection",
     "Rate": "server.rate_limits",
     "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
+    "RemoteError": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
     "Server": "server.server",
+    "StateChange": "client.supervisor",
+    "SpawnFailed": "wire.errors",
     "Suggestions": "server.completions",
+    "Supervision": "client.supervisor",
+    "SyncClient": "client.sync_client",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
@@ -111,25 +146,34 @@ _WHERE = {
     "files": "server.files",
     "hash_password": "auth.passwords",
     "hash_secret": "auth.clients",
+    "read_config": "client.config",
 }
 
 __all__ = [
     "Annotations",
     "Audio",
     "AudioContent",
+    "AuthRequired",
     "AuthorizationFailed",
     "AuthorizationServer",
+    "CallTimeout",
     "CannotAsk",
+    "Change",
     "Client",
     "ClientCredentials",
     "Command",
+    "Completion",
     "Concurrency",
+    "ConfigError",
+    "ConnectionEnded",
+    "ConnectionLost",
     "Context",
     "Declined",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
+    "HandshakeFailed",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -142,18 +186,27 @@ __all__ = [
     "KnownClient",
     "LoginRequired",
     "OAuth",
+    "OutcomeUnknown",
+    "LocalError",
+    "NotOpen",
     "Patience",
+    "PeerClosed",
     "Principal",
     "PromptMessage",
     "Protection",
     "Rate",
     "RateLimits",
     "Refused",
+    "RemoteError",
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
     "Server",
+    "StateChange",
+    "SpawnFailed",
     "Suggestions",
+    "Supervision",
+    "SyncClient",
     "TextContent",
     "ToolAnnotations",
     "ToolError",
@@ -163,6 +216,7 @@ __all__ = [
     "files",
     "hash_password",
     "hash_secret",
+    "read_config",
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.auth.challenges import Demand
 from interlock.auth.discovery import discover, issuer_urls, metadata_of
-from interlock.wire.errors import AuthorizationFailed
+from interlock.wire.errors import AuthorizationFailed, HttpStatus
 from support.auth_world import ISSUER, SERVER, Issuer, Said, World, said
 
 HOST = "https://mcp.example.com"
@@ -115,7 +115,7 @@ def test_a_server_without_any_metadata_has_three_paths():
 def test_trouble_is_no_sign_of_age(status):
     world = World()
     world.routes = {PATH: lambda ask: Said(status=status)}
-    with pytest.raises(AuthorizationFailed, match="try again later"):
+    with pytest.raises(HttpStatus, match="try again later"):
         world.run(discover(SERVER, Demand()))
     assert world.asked_urls == [PATH]
 

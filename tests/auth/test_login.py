@@ -8,7 +8,8 @@ import pytest
 
 from interlock.auth.login import Attempt, challenge_of, code_in
 from interlock.auth.secrets import Secret
-from interlock.wire.errors import AuthorizationFailed, LoginRequired
+from interlock.auth.steps import Prepare
+from interlock.wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from support.auth_world import ISSUER, REDIRECT, SERVER, Issuer, World, oauth
 
 STATE = "the-state-that-left"
@@ -63,6 +64,15 @@ def test_offline_access_is_asked_for_only_where_it_exists_and_is_wanted():
         assert (world.visited().get("prompt") == "consent") is asked
 
 
+def test_a_port_that_the_owner_registered_is_the_one_or_none():
+    world = World()
+    world.do = lambda step, do=world.do: "http://127.0.0.1:9999/cb" if isinstance(step, Prepare) else do(step)
+    with pytest.raises(LocalError, match="taken"):
+        world.logged_in(oauth(redirect_uri="http://127.0.0.1:7000/cb"))
+    world.logged_in(oauth(redirect_uri="http://127.0.0.1/cb"))
+    assert world.visited()["redirect_uri"] == "http://127.0.0.1:9999/cb"
+
+
 # --- downgrades ---
 
 
@@ -93,10 +103,10 @@ def test_nobody_is_asked_where_that_is_not_wanted():
 
 
 def test_a_good_answer_has_a_code():
-    assert code_in(f"{REDIRECT}?{urlencode(GOOD)}", attempt()) == Secret("the-code")
+    assert code_in(Secret(f"{REDIRECT}?{urlencode(GOOD)}"), attempt()) == Secret("the-code")
     without = {name: value for name, value in GOOD.items() if name != "iss"}
-    assert code_in(f"{REDIRECT}?{urlencode(without)}", attempt(iss_promised=False)) == Secret("the-code")
-    assert code_in(f"{REDIRECT}?{urlencode(GOOD)}#x", attempt(iss_promised=False)) == Secret("the-code")
+    assert code_in(Secret(f"{REDIRECT}?{urlencode(without)}"), attempt(iss_promised=False)) == Secret("the-code")
+    assert code_in(Secret(f"{REDIRECT}?{urlencode(GOOD)}#x"), attempt(iss_promised=False)) == Secret("the-code")
 
 
 WRONG_STATES = ["", "x", STATE + "x", STATE[:-1], STATE.upper(), STATE + " ", "\u0000", "ä"]
@@ -123,7 +133,7 @@ def test_an_answer_to_something_else_is_not_used(state, more):
     told = {**GOOD, **more, "state": state}
     query = urlencode({name: value for name, value in told.items() if value is not None})
     with pytest.raises(AuthorizationFailed, match="another state"):
-        code_in(f"{REDIRECT}?{query}", attempt())
+        code_in(Secret(f"{REDIRECT}?{query}"), attempt())
 
 
 @pytest.mark.parametrize("promised", [True, False])
@@ -131,40 +141,40 @@ def test_an_answer_to_something_else_is_not_used(state, more):
 def test_an_answer_of_somebody_else_is_not_used_promised_or_not(issuer, promised):
     told = {**GOOD, "iss": issuer, "error": "x", "error_description": "call-this-number"}
     with pytest.raises(AuthorizationFailed, match="another authorization server") as refused:
-        code_in(f"{REDIRECT}?{urlencode(told)}", attempt(iss_promised=promised))
+        code_in(Secret(f"{REDIRECT}?{urlencode(told)}"), attempt(iss_promised=promised))
     assert "call-this-number" not in str(refused.value) and refused.value.error is None
 
 
 def test_a_promise_that_is_not_kept():
     with pytest.raises(AuthorizationFailed, match="does not say who"):
-        code_in(f"{REDIRECT}?{urlencode({'code': 'c', 'state': STATE})}", attempt())
+        code_in(Secret(f"{REDIRECT}?{urlencode({'code': 'c', 'state': STATE})}"), attempt())
 
 
 @pytest.mark.parametrize("place", WRONG_PLACES)
 def test_an_answer_at_another_place_is_not_used(place):
     with pytest.raises(AuthorizationFailed, match="another place"):
-        code_in(f"{place}?{urlencode(GOOD)}", attempt())
+        code_in(Secret(f"{place}?{urlencode(GOOD)}"), attempt())
 
 
 @pytest.mark.parametrize("twice", ["code", "state", "iss", "error"])
 def test_what_is_said_twice_is_not_used(twice):
     query = urlencode([*({**GOOD, "error": ""} if twice == "error" else GOOD).items(), (twice, "x")])
     with pytest.raises(AuthorizationFailed, match="twice"):
-        code_in(f"{REDIRECT}?{query}", attempt())
+        code_in(Secret(f"{REDIRECT}?{query}"), attempt())
 
 
 def test_too_much_is_not_read():
     with pytest.raises(AuthorizationFailed, match="too much"):
-        code_in(f"{REDIRECT}?" + "&".join(f"a{number}=1" for number in range(100)), attempt())
+        code_in(Secret(f"{REDIRECT}?" + "&".join(f"a{number}=1" for number in range(100))), attempt())
 
 
 def test_a_refusal_is_told_as_data():
     told = {"state": STATE, "iss": ISSUER, "error": "access_denied", "error_description": "no\x1b[31m way"}
     with pytest.raises(AuthorizationFailed, match="access_denied") as refused:
-        code_in(f"{REDIRECT}?{urlencode(told)}", attempt())
+        code_in(Secret(f"{REDIRECT}?{urlencode(told)}"), attempt())
     assert refused.value.error == "access_denied" and "\x1b" not in str(refused.value)
     with pytest.raises(AuthorizationFailed, match="without a code"):
-        code_in(f"{REDIRECT}?{urlencode({'state': STATE, 'iss': ISSUER, 'code': ''})}", attempt())
+        code_in(Secret(f"{REDIRECT}?{urlencode({'state': STATE, 'iss': ISSUER, 'code': ''})}"), attempt())
 
 
 def test_no_code_goes_to_a_token_endpoint_unless_everything_is_right():

@@ -8,7 +8,7 @@ import pickle
 import msgspec
 import pytest
 
-from interlock.auth.secrets import Secret
+from interlock.auth.secrets import Hidden, Secret
 
 
 class Holder(msgspec.Struct):
@@ -20,6 +20,11 @@ def test_nothing_shows_it():
     shown = [repr(secret), str(secret), f"{secret}", f"{secret!r}", repr([secret])]
     assert "hunter2" not in "".join([*shown, repr(Holder(secret)), "%s" % secret])  # noqa: UP031
     assert secret.reveal() == "hunter2"
+
+
+def test_a_form_shows_its_names():
+    form = Hidden(code="hunter2", state="x")
+    assert repr(form) == str(form) == "Hidden(code, state)" and form == {"code": "hunter2", "state": "x"}
 
 
 def test_only_secrets_are_equal_to_secrets():

@@ -110,7 +110,7 @@ async def test_a_list_is_always_walked_from_its_beginning(carrier):
     page = {"tools": [], "ttlMs": 60_000, "cacheScope": "private"}
     async with talking(carrier, NEWEST) as (client, peer):
         for _ in range(2):
-            call = start(client.list_tools())
+            call = start(client.list_tools(refresh=True))
             first = await peer.expect("tools/list")
             assert "cursor" not in first["params"]
             reply(peer, first, {**page, "nextCursor": "b"})

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from interlock import Refused
+from interlock import Refused, RemoteError
+from interlock.wire.errors import BadResult
 from support.talking import reply, settled, start, talking, text
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN
 
@@ -302,6 +303,57 @@ async def test_refusals_are_short_and_carry_a_code_of_the_specification(carrier,
 
 
 # --- batches (2025-03-26) -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("ELIC-47", "SAMP-29")
+@over_handshake
+async def test_a_server_that_asks_and_asks_is_refused_and_nobody_is_bothered(revision):
+    bothered = []
+
+    def answer(params):
+        bothered.append(params)
+        return SAMPLED if "messages" in params else {"action": "decline"}
+
+    async with talking("memory", revision, sample=answer, elicit=answer, roots=[]) as (client, peer):
+        method, params = [*questions(revision).items()][-1]
+        answers = [await peer.request(method, params) for _ in range(240)]
+        refused = [each["error"] for each in answers if "error" in each]
+        assert 200 <= len(bothered) < 240 and len(refused) == 240 - len(bothered)
+        assert refused[0]["code"] == -32603 and "too often" in refused[0]["message"]
+        assert "result" in await peer.request("roots/list", {}), "which bothers nobody"
+        await settled(client, peer)
+
+
+@over_modern
+async def test_a_server_that_asks_too_much_in_one_round_is_given_up(revision):
+    asked = {str(n): {"method": "elicitation/create", "params": ELICITING} for n in range(500)}
+    async with talking("memory", revision, elicit=lambda params: {"action": "decline"}) as (client, peer):
+        call = start(client.call_tool("t"))
+        reply(peer, await peer.expect("tools/call"), {"resultType": "input_required", "inputRequests": asked})
+        with pytest.raises(RemoteError, match="too often"):
+            await call
+        await settled(client, peer)
+
+
+@pytest.mark.parametrize("form", [7, {"properties": 7}, {"properties": {"a": 7}}, {"properties": {}, "required": 7}])
+@pytest.mark.parametrize("revision", ALL[2:])
+async def test_a_form_that_is_none_bothers_nobody(revision, form):
+    bothered = []
+    question = {"message": "?", "requestedSchema": form}
+    async with talking("memory", revision, check=False, elicit=bothered.append) as (client, peer):
+        if revision in MODERN:
+            call = start(client.call_tool("t"))
+            asked = {"q": {"method": "elicitation/create", "params": question}}
+            told = {"resultType": "input_required", "inputRequests": asked}
+            reply(peer, await peer.expect("tools/call"), told, judged=False)
+            with pytest.raises(BadResult, match="form"):
+                await call
+        else:
+            frame = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": question}
+            peer.send(frame, judged=False)
+            assert (await peer.response("q"))["error"]["code"] == -32602
+        await settled(client, peer)
+    assert bothered == []
 
 
 @pytest.mark.requirement("BASE-17", "BASE-19", "TRANS-STDIO-06")

@@ -8,7 +8,7 @@ import pytest
 
 from interlock import Client
 from interlock.revisions.table import REVISIONS
-from interlock.wire.errors import CLASS_OF, BadResult, LocalError
+from interlock.wire.errors import CLASS_OF, BadResult, HandshakeFailed, LocalError
 from interlock.wire.meta import is_reserved_key, is_valid_key
 from support.talking import discovery, greet, methods, reply, settled, start, talking, text
 from support.wire_peer import (
@@ -116,8 +116,9 @@ async def test_extensions_that_are_no_objects_are_not_believed(carrier, revision
         reply(peer, await peer.receive(), discovery(revision, {"extensions": told}), judged=False)
 
     async with client_under_test(carrier, revision, script, check=False, revision=revision) as (client, _):
-        with pytest.raises(BadResult):
+        with pytest.raises(HandshakeFailed) as error:
             await client.open()
+        assert isinstance(error.value.__cause__, BadResult)
 
 
 @pytest.mark.requirement("EXTNEG-001", "EXTNEG-010")

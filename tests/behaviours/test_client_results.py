@@ -342,7 +342,7 @@ async def test_pages_are_put_together_and_never_walked_for_ever(carrier, revisio
             page = {"tools": [{"name": str(number), "inputSchema": {"type": "object"}}]}
             reply(peer, request, {**page, **cacheable} | ({"nextCursor": cursor} if cursor is not None else {}))
         assert [tool.name for tool in await call] == ["0", "1", "2"]
-        call = start(client.list_tools())
+        call = start(client.list_tools(refresh=True))
         for _ in range(2):
             reply(peer, await peer.expect("tools/list"), {"tools": [], "nextCursor": "again", **cacheable})
         with pytest.raises(RemoteError, match="again"):

@@ -15,6 +15,7 @@ from interlock.wire.errors import (
     CallTimeout,
     CannotAsk,
     ConnectionLost,
+    HandshakeFailed,
     HeaderMismatch,
     HttpStatus,
     MethodNotFound,
@@ -77,13 +78,13 @@ def everything(**more):
     )
 
 
-async def use_everything(client, name="t", uri="note://1"):
-    await client.list_tools()
-    await client.call_tool(name)
-    await client.list_resources()
-    await client.read_resource(uri)
-    await client.list_prompts()
-    await client.get_prompt(name)
+async def use_everything(client, name="t", uri="note://1", **options):
+    await client.list_tools(**options)
+    await client.call_tool(name, **options)
+    await client.list_resources(**options)
+    await client.read_resource(uri, **options)
+    await client.list_prompts(**options)
+    await client.get_prompt(name, **options)
 
 
 # --- the POST and its headers -------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ async def use_everything(client, name="t", uri="note://1"):
 @pytest.mark.requirement("HTTP-007", "HTTP-008", "HTTP-009", "HTTP-010", "HTTP-011", "JSONRPC-018")
 async def test_every_message_is_one_post_of_one_request():
     async with talking_to(everything()) as (client, peer):
-        await asyncio.gather(use_everything(client), use_everything(client))
+        await asyncio.gather(use_everything(client), use_everything(client, headers={"X-Call": "1"}))
     assert len(peer.requests) == 13
     for request in peer.requests:
         assert (request.verb, request.path) == ("POST", "/mcp")
@@ -415,7 +416,8 @@ async def test_a_refused_version_is_corrected_and_never_falls_back():
 @pytest.mark.requirement("COMPAT-006", "COMPAT-015")
 @pytest.mark.parametrize(("code", "error"), [(-32020, HeaderMismatch), (-32021, CannotAsk)])
 async def test_an_error_of_the_stateless_era_in_a_400_is_no_reason_to_fall_back(code, error):
-    _, peer = await refused(lambda request, stream: refusal(request, code, 400), error)
+    told, peer = await refused(lambda request, stream: refusal(request, code, 400), HandshakeFailed)
+    assert type(told.__cause__) is error
     assert peer.methods == ["server/discover"]
 
 

@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 
 from interlock import Client, Server
-from interlock.server.json_schema import DIALECTS
 from interlock.wire.errors import LocalError
+from interlock.wire.json_schema import DIALECTS
 from support.servers.schemas import DRAFT_07, KEYWORDS
 from support.wire_peer import ALL, CARRIERS, server_under_test
 

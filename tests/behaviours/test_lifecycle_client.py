@@ -7,7 +7,15 @@ import asyncio
 import pytest
 
 from interlock import Client
-from interlock.wire.errors import BadResult, LocalError, NoCommonRevision, NotOpen, Refused, RemoteError
+from interlock.wire.errors import (
+    BadResult,
+    HandshakeFailed,
+    LocalError,
+    NoCommonRevision,
+    NotOpen,
+    Refused,
+    RemoteError,
+)
 from support.talking import discovery, greet, methods, refuse, reply, settled, start, talking, text, turns, welcome
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN, WAIT, client_under_test
 
@@ -191,7 +199,8 @@ async def test_a_version_that_is_no_string_ends_the_opening(carrier, revision, n
     async def script(peer):
         reply(peer, await peer.receive(), welcome(revision, protocolVersion=named), judged=False)
 
-    peer, _ = await refused_opening(carrier, revision, script, BadResult)
+    peer, error = await refused_opening(carrier, revision, script, HandshakeFailed)
+    assert isinstance(error.__cause__, BadResult)
     assert methods(peer) == ["initialize"]
 
 
@@ -202,9 +211,10 @@ async def test_a_refused_initialize_is_told_as_it_came(carrier, revision):
     async def script(peer):
         refuse(peer, await peer.receive(), -32602, "Unsupported protocol version", {"supported": ["1999-01-01"]})
 
-    peer, error = await refused_opening(carrier, revision, script, Refused)
-    assert error.code == -32602
-    assert error.data == {"supported": ["1999-01-01"]}
+    peer, error = await refused_opening(carrier, revision, script, HandshakeFailed)
+    assert isinstance(error.__cause__, Refused)
+    assert error.__cause__.code == -32602
+    assert error.__cause__.data == {"supported": ["1999-01-01"]}
     assert methods(peer) == ["initialize"]
 
 
@@ -296,7 +306,8 @@ async def test_a_server_capability_that_is_no_object_ends_the_opening(carrier, r
     async def script(peer):
         reply(peer, await peer.receive(), welcome(revision, {"tools": value}), judged=False)
 
-    peer, _ = await refused_opening(carrier, revision, script, BadResult)
+    peer, error = await refused_opening(carrier, revision, script, HandshakeFailed)
+    assert isinstance(error.__cause__, BadResult)
     assert methods(peer) == ["initialize"]
 
 

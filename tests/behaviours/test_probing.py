@@ -14,6 +14,7 @@ from interlock.wire.errors import (
     CallTimeout,
     CannotAsk,
     ConnectionEnded,
+    HandshakeFailed,
     HeaderMismatch,
     InterlockError,
     NoCommonRevision,
@@ -177,8 +178,8 @@ async def test_the_other_stateless_errors_are_proof_too(carrier, code, kind):
     async def script(peer):
         refuse(peer, await peer.receive(), code, "no", {"requiredCapabilities": {}})
 
-    error, said = await fails(carrier, script, kind)
-    assert error.code == code
+    error, said = await fails(carrier, script, HandshakeFailed)
+    assert type(error.__cause__) is kind and error.__cause__.code == code
     assert said == [["server/discover"]]
 
 

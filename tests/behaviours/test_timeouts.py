@@ -8,7 +8,7 @@ import pytest
 
 from interlock import Client, Patience
 from interlock.transport.memory import memory_pair
-from interlock.wire.errors import CallTimeout, LocalError, Refused
+from interlock.wire.errors import CallTimeout, HandshakeFailed, LocalError, Refused
 from support.talking import Clock, methods, refuse, reply, settled, start, talking, text, welcome
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN, WAIT, client_under_test
 
@@ -277,7 +277,7 @@ async def test_after_a_failed_opening_it_can_be_tried_again(carrier, revision):
             await peer.receive()
 
     async with client_under_test(carrier, revision, script, revision=revision) as (client, peers):
-        with pytest.raises(Refused, match="not now"):
+        with pytest.raises(HandshakeFailed, match="not now"):
             await client.open()
         await client.open()
         assert client.revision == revision

@@ -9,7 +9,9 @@ import urllib.request
 
 import pytest
 
+from interlock import Server
 from interlock.cli.run import Endpoint, _CannotRun, load_server, read_options
+from interlock.cli.run import run as command
 
 ONE = "from interlock import Server\nserver = Server('only')\n"
 TWO = "from interlock import Server\nnotes = Server('notes')\ntasks = Server('tasks')\n"
@@ -177,6 +179,7 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
         (["--http"], Endpoint()),
         (["--http", "--port", "0"], Endpoint(port=0)),
         (["--port=65535", "--http"], Endpoint(port=65535)),
+        (["--http", "--workers", "4", "--state", "x.db"], Endpoint(workers=4, state="x.db")),
         (["--http", "--host", "::1", "--path", "/x"], Endpoint(host="::1", path="/x")),
         (["--http", "--allow", "a.example", "--allow=b.example"], Endpoint(allow=["a.example", "b.example"])),
     ],
@@ -194,6 +197,9 @@ def test_options_say_where_to_serve(words, found):
         (["--http", "--port", "-1"], "65535"),
         (["--http", "--port", "http"], "65535"),
         (["--port", "0"], "--port needs --http"),
+        (["--http", "--workers", "0"], "--workers '0': this is a number from 1 to 1024"),
+        (["--http", "--workers", "1025"], "1024"),
+        (["--workers", "2"], "--workers needs --http"),
         (["--https"], "no option '--https'"),
         (["--http=1"], "no option"),
     ],
@@ -242,3 +248,16 @@ def test_a_file_is_served_over_http_and_ends_by_a_signal(tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_workers_of_a_file_that_is_not_there_are_not_started(tmp_path, capsys):
+    assert command(str(tmp_path / "no.py"), ["--http", "--workers", "2", "--state", "x.db"]) == 1
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_a_state_in_a_file_is_for_one_process_too(tmp_path, monkeypatch):
+    served = []
+    monkeypatch.setattr(Server, "run", lambda self, carrier, **options: served.append((carrier, options)))
+    assert command(file_of(tmp_path, ONE), ["--http", "--state", "x.db"]) == 0
+    [(carrier, options)] = served
+    assert (carrier, options["state"], "workers" in options) == ("http", "x.db", False)

@@ -138,3 +138,37 @@ async def test_only_a_form_that_was_accepted_keeps_its_content(mode, given, told
 async def test_a_root_is_a_file_without_detours(root):
     with pytest.raises(LocalError, match="root"):
         await Answers(roots=["file:///fine", root]).answer(Question("roots/list", {}))
+
+
+PROPOSING = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "default": "Graz"},
+        "age": {"type": "integer", "default": "old"},
+        "sure": {"type": "boolean", "default": False},
+    },
+    "required": ["city"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "content"),
+    [
+        ({"action": "accept"}, {"city": "Graz", "sure": False}),
+        ({"action": "accept", "content": {}}, {"city": "Graz", "sure": False}),
+        ({"action": "accept", "content": {"city": "Linz"}}, {"city": "Linz", "sure": False}),
+        ({"action": "accept", "content": {"sure": True, "age": 7}}, {"city": "Graz", "sure": True, "age": 7}),
+        ({"action": "decline"}, None),
+    ],
+)
+async def test_what_was_left_alone_has_the_value_that_was_proposed(given, content):
+    question = Question("elicitation/create", {"message": "?", "requestedSchema": PROPOSING})
+    answer = await Answers(elicit=lambda params: given).answer(question)
+    assert answer.get("content") == content
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": {"a": {"type": "string"}}}])
+async def test_a_form_that_proposes_nothing_changes_nothing(schema):
+    question = Question("elicitation/create", {"message": "?", "requestedSchema": schema})
+    given = {"action": "accept", "content": {"a": "x"}}
+    assert await Answers(elicit=lambda params: given).answer(question) == given

@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 from interlock import Client, Context, Keepalive, Patience, Server
-from interlock.client import client as module
+from interlock.client import lists
 from interlock.revisions.probing import Verdicts
 from interlock.transport.memory import memory_pair
 from interlock.transport.serving import serve_channel
@@ -243,7 +243,7 @@ async def test_a_cursor_that_comes_back_is_an_error_of_the_server():
 
 
 async def test_pages_without_end_are_an_error_of_the_server(monkeypatch):
-    monkeypatch.setattr(module, "_PAGES", 10)
+    monkeypatch.setattr(lists, "MOST_PAGES", 10)
     handler, asked = scripted(lambda cursor: (["a"], str(int(cursor or "0") + 1)))
     async with client_of(handler) as client:
         with pytest.raises(RemoteError, match="pages"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,7 @@ import pytest
 from interlock import Client
 from interlock.revisions.probing import Verdicts
 from interop.environments import PEERS, PINS, RegistryUnreachable, node_project, python_of, script_in, unavailable
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays with one worker (`--dist loadgroup`): what its tests read was run once and is kept there."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+from interop.told import served
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +34,8 @@ def peer_python() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def typescript() -> Callable[[str], list[str]]:
-    """The command that runs a script of the TypeScript peers."""
+def typescript() -> Callable[..., list[str]]:
+    """The command that runs a script of the TypeScript peers; the files that it reads are put beside it."""
 
     @cache
     def project() -> tuple[str, Path] | RegistryUnreachable:
@@ -50,14 +44,39 @@ def typescript() -> Callable[[str], list[str]]:
         except RegistryUnreachable as reason:
             return reason
 
-    def command(script: str) -> list[str]:
+    def command(script: str, *read: str) -> list[str]:
         outcome = project()
         if isinstance(outcome, RegistryUnreachable):
             unavailable(outcome)
         node, folder = outcome
+        for name in read:
+            script_in(folder, name)
         return [node, script_in(folder, script)]
 
     return command
+
+
+@pytest.fixture(scope="module")
+def http_server(
+    peer_python: Callable[[str], str], typescript: Callable[..., list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str, str], str]]:
+    """Where the server of a peer is, by the form of its transport; each is started once."""
+    found: dict[tuple[str, str], str] = {}
+
+    def command(peer: str, form: str) -> list[str]:
+        if peer.startswith("ts"):
+            return [*typescript("ts_server.mjs", "over_http.mjs"), peer.removeprefix("ts"), form]
+        return [peer_python(peer), str(PEERS / "over_http.py"), f"{peer}_server", form]
+
+    with ExitStack() as running:
+
+        def address(peer: str, form: str) -> str:
+            if (peer, form) not in found:
+                said = tmp_path_factory.mktemp("said") / form
+                found[peer, form] = running.enter_context(served(command(peer, form), said))
+            return found[peer, form]
+
+        yield address
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def python_of(name: str, pins: Path, cache: Path = CACHE) -> str:
     python = directory / "bin" / "python"
     wanted = made_for(pins)
     stamp = directory / STAMP
-    with _locked(cache / f"{name}.lock"):
+    with locked(cache / f"{name}.lock"):
         if not stamp.is_file() or stamp.read_text() != wanted:
             shutil.rmtree(directory, ignore_errors=True)
             subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True, stdin=subprocess.DEVNULL)
@@ -60,7 +60,7 @@ def node_project(cache: Path = CACHE, pinned: Path = PEERS) -> tuple[str, Path]:
     cache.mkdir(parents=True, exist_ok=True)
     wanted = f"{install.NODE}\n{(pinned / 'package-lock.json').read_text()}"
     stamp = home / STAMP
-    with _locked(cache / "typescript.lock"):
+    with locked(cache / "typescript.lock"):
         if not stamp.is_file() or stamp.read_text() != wanted:
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir()
@@ -127,8 +127,12 @@ def _without_addresses(text: str) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Two workers of one test run must not make the same environment at once."""
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Two workers of one test run must not make the same thing at once. False: somebody does, and it is not waited."""
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

@@ -36,7 +36,7 @@ def theirs(sdk, request):
         python = request.getfixturevalue("peer_python")("mcp2")
         return lambda part: [python, str(PEERS / f"mcp2_asking_{part}.py")]
     command = request.getfixturevalue("typescript")
-    return lambda part: command(f"ts2_asking_{part}.mjs")
+    return lambda part: command(f"ts2_asking_{part}.mjs", "over_http.mjs")
 
 
 # --- our server asks their client -------------------------------------------------------------------
@@ -49,12 +49,12 @@ def test_our_server_asks_over_stdio(theirs, mode, revision):
     check_story(saw, stateless=revision in MODERN)
 
 
-@pytest.mark.parametrize("mode", ["auto", MODERN[-1]])
+@pytest.mark.parametrize("mode", ["legacy", "auto", MODERN[-1]])
 def test_our_server_asks_over_http(theirs, tmp_path, mode):
     with served([*OUR_SERVER, "--http", "--port", "0"], tmp_path / "said") as address:
         saw = story([*theirs("client"), mode, address])
-    assert saw["revision"] == MODERN[-1]
-    check_story(saw, stateless=True)
+    assert saw["revision"] == (HANDSHAKE[-1] if mode == "legacy" else MODERN[-1])
+    check_story(saw, stateless=mode != "legacy")
 
 
 # --- their server asks our client -------------------------------------------------------------------

@@ -1,50 +1,78 @@
-"""The official Python SDK's clients, 1.x and 2.x, use every feature of examples/everything.py that they have.
+"""The clients of other SDKs use every feature of examples/everything.py that they have, over stdio and over HTTP.
 
-Each runs as a process once for each revision it speaks; the tests read different parts of what it saw.
+Each runs as a process once for each way it goes; the tests read different parts of what it saw.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from functools import cache
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interop.environments import PEERS
-from interop.spoken import SPOKEN, STATEFUL
-from interop.told import our_server, served, story
+from interop.spoken import SPOKEN
+from interop.told import ToldOnce, breaking, our_server, served, story
 from support.examples import EXAMPLES
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
-SERVER = our_server(str(EXAMPLES / "everything.py"))
+SERVER = our_server(str(Path(__file__).parents[1] / "support" / "servers" / "everything_waiting.py"))
 OLDEST = ALL[0]
 BEFORE_STRUCTURED = ALL[:2]  # and before titles, resource links, forms and the context of a completion
 BEFORE_PAGES = ALL[:3]  # and before icons and choices of several
-OVER_HTTP = "http"
-STATELESS = [("mcp2", MODERN[-1]), ("mcp2", OVER_HTTP)]
+RESUMING = HANDSHAKE[-1]  # where streams begin with an event id to come back with
+CUT_AFTER = '"message":"3"'  # the first progress of the tool `countdown`
 
-everywhere = pytest.mark.parametrize(("peer", "mode"), [*SPOKEN, ("mcp2", OVER_HTTP)])
-handshake = pytest.mark.parametrize(("peer", "mode"), STATEFUL)
-stateless = pytest.mark.parametrize(("peer", "mode"), STATELESS)
+# A mode is a revision, over stdio, or that with a form of HTTP before it: `http` is one endpoint, `sse` came before.
+OVER_HTTP = [
+    ("mcp1", f"sse {OLDEST}"),
+    ("ts1", f"sse {HANDSHAKE[-1]}"),  # what it offers there too
+    *((peer, f"http {HANDSHAKE[-1]}") for peer in ("mcp1", "mcp2", "fastmcp", "ts1", "ts2")),
+    *((peer, f"http {MODERN[-1]}") for peer in ("mcp2", "fastmcp", "ts2")),
+]
+WAYS = [*SPOKEN, *OVER_HTTP]
+
+everywhere = pytest.mark.parametrize(("peer", "mode"), WAYS)
+handshake = pytest.mark.parametrize(("peer", "mode"), [way for way in WAYS if not way[1].endswith(tuple(MODERN))])
+stateless = pytest.mark.parametrize(
+    ("peer", "mode"), [way for way in WAYS if way[1].endswith(tuple(MODERN)) and way[0] != "fastmcp"]
+)
 
 
 @pytest.fixture(scope="session")
-def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the client of a peer saw in a mode, and the revision that it spoke."""
 
-    @cache
-    def run(peer: str, mode: str) -> tuple[dict[str, Any], str]:
-        client = [peer_python(peer), str(PEERS / f"{peer}_everything_client.py")]
-        if mode != OVER_HTTP:
-            return story([*client, mode, *SERVER]), mode
-        said = tmp_path_factory.mktemp("everything") / "said"
-        with served([*SERVER, "--http", "--port", "0"], said) as address:
-            return story([*client, "auto", address]), MODERN[-1]
+    def visit(peer: str, mode: str) -> dict[str, Any]:
+        *form, revision = mode.split()
+        client = visitor(request, peer, revision, named=not form)
+        if not form:
+            return story([*client, *SERVER])
+        said = tmp_path_factory.mktemp("everything")
+        with (
+            served([*SERVER, "--http", "--port", "0"], said / "by us") as address,
+            breaking(address, CUT_AFTER, said / "by the wire") as wire,
+        ):
+            where = {"sse": address.replace("/mcp", "/sse"), "http": wire if revision == RESUMING else address}
+            saw = story([*client, where[form[0]]])
+        return {**saw, "our log": (said / "by us").read_text(), "the wire": (said / "by the wire").read_text()}
 
-    return run
+    told = ToldOnce(tmp_path_factory, "everything", {" ".join(way): partial(visit, *way) for way in WAYS})
+    return lambda peer, mode: (told(f"{peer} {mode}"), mode.split()[-1])
+
+
+def visitor(request: pytest.FixtureRequest, peer: str, revision: str, *, named: bool) -> list[str]:
+    """The command of a peer's client, all but where to go. Unless `named`, the stateless revision is to be found."""
+    mode = "auto" if revision in MODERN else "legacy"
+    if peer.startswith("ts"):
+        script = request.getfixturevalue("typescript")("ts_everything_client.mjs", "everything_visit.json")
+        return [*script, peer.removeprefix("ts"), mode]
+    if peer.startswith("mcp") and (named or revision in HANDSHAKE):
+        mode = revision
+    return [request.getfixturevalue("peer_python")(peer), str(PEERS / f"{peer}_everything_client.py"), mode]
 
 
 def text_of(step: dict[str, Any]) -> str:
@@ -78,7 +106,7 @@ def messages_of(step: dict[str, Any]) -> list[Any]:
 def test_lists_and_pages(seen, peer, mode):
     saw, revision = seen(peer, mode)
     tools = {tool["name"]: tool for tool in saw["tools"]["tools"]}
-    assert len(tools) == 50 and "hidden" not in tools
+    assert len(tools) == 52 and "hidden" not in tools
     assert tools["weather"].get("title") == (None if revision in BEFORE_STRUCTURED else "Weather")
     assert ("icons" in tools["weather"]) == (revision not in BEFORE_PAGES)
     assert ("outputSchema" in tools["weather"]) == (revision not in BEFORE_STRUCTURED)
@@ -97,7 +125,7 @@ def test_lists_and_pages(seen, peer, mode):
 def test_the_server_introduces_itself_in_the_words_of_the_revision(seen, peer, mode):
     saw, revision = seen(peer, mode)
     server = saw["server"]
-    assert saw["revision"] == mode and (server["name"], server["version"]) == ("everything", "1.0")
+    assert saw["revision"] == revision and (server["name"], server["version"]) == ("everything", "1.0")
     assert server.get("title") == (None if revision in BEFORE_STRUCTURED else "One of everything")
     assert ("icons" in server) == ("websiteUrl" in server) == ("description" in server) == (revision == HANDSHAKE[-1])
     assert saw["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
@@ -167,13 +195,27 @@ def test_tools_of_every_kind_answer(seen, peer, mode):
     }
     assert {name: text_of(saw[name]) for name in told} == told
     assert failure_of(saw["test_error_handling"]) == "This tool intentionally returns an error for testing"
+    assert text_of(saw["was_stopped"]) == "stopped"  # whoever gives up stops the tool
     assert failure_of(saw["slow"]) == "The tool slow was stopped: it took longer than 0.2 s"
     assert "reference" in failure_of(saw["fails"]) and "inside" not in failure_of(saw["fails"])
     assert code_of(saw["hidden"]) == -32602
     known = json.loads(text_of(saw["describe"]))
     assert known["client"] == "peer-client" and {"sampling", "roots"} <= set(known["can"])
     assert ("elicitation" in known["can"]) == (revision not in BEFORE_STRUCTURED)
-    assert bool(known["headers"]) == (mode == OVER_HTTP)
+    assert bool(known["headers"]) == (mode == f"http {MODERN[-1]}")
+
+
+@pytest.mark.parametrize(("peer", "mode"), OVER_HTTP)
+def test_our_server_has_nothing_else_to_complain_about(seen, peer, mode):
+    saw, _ = seen(peer, mode)
+    assert saw["our log"].count("Traceback") == 1  # of the tool that fails
+    complaints = [line for line in saw["our log"].splitlines() if line.startswith("!")]
+    assert "tool fails failed" in complaints[0]
+    assert all("is deprecated" in line for line in complaints[1:])
+    if peer.startswith("ts") and mode == f"http {HANDSHAKE[-1]}":
+        assert saw["end"] is None  # DELETE was taken
+    if peer == "ts2":
+        assert saw["joined"] == 125  # it reads all pages by itself
 
 
 # --- what is said on the way ------------------------------------------------------------------------
@@ -189,15 +231,33 @@ def test_progress(seen, peer, mode):
     done = steps((0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100"))
     assert saw["progress of test_tool_with_progress"] == done
     counted = steps((1, None, "3"), (2, None, "2"), (3, None, "1"), (4, None, "lift-off"))
-    assert saw["progress of countdown"] == counted and text_of(saw["countdown"]) == "lift-off"
-    assert saw["progress of in_the_pool"] == steps((1, None, "step 1"), (2, None, "step 2"))
+    assert said_before_the_end(counted, saw["progress of countdown"], peer, mode)
+    assert text_of(saw["countdown"]) == "lift-off"
+    pooled = steps((1, None, "step 1"), (2, None, "step 2"))
+    assert said_before_the_end(pooled, saw["progress of in_the_pool"], peer, mode)
     assert text_of(saw["in_the_pool"]) == "step 2"
+
+
+@pytest.mark.parametrize("peer", [peer for peer, mode in OVER_HTTP if mode == f"http {RESUMING}"])
+def test_a_stream_that_breaks_is_resumed(seen, peer):
+    """The wire broke in the middle of `countdown`, whose progress and result are nevertheless all there, once."""
+    saw, _ = seen(peer, f"http {RESUMING}")
+    assert saw["the wire"].split()[1:3] == ["cut", "resumed"]
+    assert [step[2] for step in saw["progress of countdown"]] == ["3", "2", "1", "lift-off"]
+    assert text_of(saw["countdown"]) == "lift-off"
+
+
+def said_before_the_end(told: list[Any], heard: list[Any], peer: str, mode: str) -> bool:
+    """The TypeScript SDKs forget who wanted progress as soon as they read the answer, which over HTTP+SSE comes in one
+    piece with the last of it."""
+    may_be_lost = peer.startswith("ts") and mode.startswith("sse")
+    return heard == told or (may_be_lost and heard == told[:-1])
 
 
 @everywhere
 def test_log_messages(seen, peer, mode):
     saw, revision = seen(peer, mode)
-    assert ("error" in saw["set level"]) == (revision in MODERN)  # there every request says it, and these did
+    assert ("error" in (saw["set level"] or {})) == (revision in MODERN)  # there every request says it, and these did
     words = ["Tool execution started", "Tool processing data", "Tool execution completed"]
     assert [(each["level"], each["data"]) for each in saw["logs"][:3]] == [("info", said) for said in words]
     [secret] = saw["logs"][3:]
@@ -249,7 +309,7 @@ def test_elicitation(seen, peer, mode):
     assert "John Doe" in text_of(saw["test_elicitation_sep1034_defaults"])
 
 
-@pytest.mark.parametrize(("peer", "mode"), [each for each in [*SPOKEN, *STATELESS] if each[1] not in BEFORE_STRUCTURED])
+@pytest.mark.parametrize(("peer", "mode"), [way for way in WAYS if not way[1].endswith(tuple(BEFORE_STRUCTURED))])
 def test_choices_of_several_and_pages_where_there_are_such(seen, peer, mode):
     saw, revision = seen(peer, mode)
     if revision in BEFORE_PAGES:
@@ -291,7 +351,8 @@ def test_resources_and_templates(seen, peer, mode):
     assert held("more://shelf/a/b")["text"] == "a/b"
     assert held("examples:///tour.py")["text"] == (EXAMPLES / "tour.py").read_text()
     missing = saw["more://weather/atlantis"]
-    assert code_of(missing) == (-32602 if revision in MODERN else -32002)
+    # 2.x of the TypeScript SDK says the number of the stateless era in both
+    assert code_of(missing) == (-32602 if revision in MODERN or peer == "ts2" else -32002)
     assert missing["error"]["data"] == {"uri": "more://weather/atlantis"}
 
 

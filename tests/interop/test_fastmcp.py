@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 
 import pytest
 
-from interlock import Client, Refused
+from interlock import Client
 from interlock.revisions.probing import Verdicts
-from interlock.wire.types.content import ImageContent, TextContent
 from interop.environments import PEERS
-from interop.spoken import begun
+from interop.test_our_client import VISITS
 from interop.told import story
 from support.wire_peer import HANDSHAKE, MODERN
 
 SERVER = Path(__file__).parents[1] / "support" / "servers" / "basic.py"
 BOTH = (HANDSHAKE[-1], MODERN[-1])
-
-
-async def visit_tools(client: Client) -> None:
-    assert (await client.call_tool("echo", {"text": "hé"})).text == "hé"
-    weather = await client.call_tool("weather", {"city": "Oslo"})
-    assert weather.structured == {"city": "Oslo", "degrees": 21.5}
-    assert (await client.call_tool("picture")).content == [ImageContent(data="iVBORw==", mime_type="image/png")]
-    failed = await client.call_tool("fail")
-    assert (failed.is_error, failed.text) == (True, "out of paper")
-    told = []
-    await client.call_tool("steps", {"count": 2}, on_progress=lambda *step: told.append(step))
-    assert told == [(1, 2, "step 1"), (2, 2, "step 2")]
-
-
-async def visit_the_rest(client: Client) -> None:
-    assert "slow" in {tool.name for tool in await client.list_tools()}
-    [note] = await client.read_resource("note://by/ada")
-    assert note.text == "the note of ada"
-    with pytest.raises(Refused) as missing:
-        await client.read_resource("note://none")
-    assert missing.value.data == {"uri": "note://none"}
-    [message] = (await client.get_prompt("greet", {"name": "Ada"})).messages
-    assert message.content == TextContent(text="Greet Ada, who is fine.")
-
-
-async def visit_and_give_up(client: Client) -> None:
-    call = await begun(client, "a")
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert (await client.call_tool("was_stopped", {"name": "a"}, timeout=20)).text == "stopped"
 
 
 @pytest.fixture
@@ -66,7 +33,7 @@ async def test_our_client(server_command, revision):
     async with Client(server_command, revision=wanted, verdicts=Verdicts(), elicit=elicit) as client:
         assert client.revision == revision
         assert (client.server_info.name, client.server_info.version) == ("peer", "4.3")
-        for visit in (visit_tools, visit_the_rest, visit_and_give_up):
+        for visit in VISITS:
             await visit(client)
         asked = await client.call_tool("ask_seat")
         # FastMCP itself cannot ask in the stateless era.

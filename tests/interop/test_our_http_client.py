@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock import Client
 from interlock.revisions.probing import Verdicts
-from interop.environments import PEERS
 from interop.spoken import every_handshake, every_revision
 from interop.test_our_client import VISITS, visit_and_give_up
 from interop.told import served
@@ -21,26 +17,10 @@ from support.wire_peer import HANDSHAKE, MODERN
 OLDER = HANDSHAKE[:3]  # what servers over HTTP+SSE were written for
 
 
-@pytest.fixture(scope="module")
-def addresses(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Each server is started once: where it is, by its peer and the form of its transport."""
-    found: dict[tuple[str, str], str] = {}
-    with ExitStack() as running:
-
-        def address(peer: str, form: str) -> str:
-            if (peer, form) not in found:
-                command = [peer_python(peer), str(PEERS / "over_http.py"), f"{peer}_server", form]
-                said: Path = tmp_path_factory.mktemp("said") / form
-                found[peer, form] = running.enter_context(served(command, said))
-            return found[peer, form]
-
-        yield address
-
-
 @pytest.fixture
-def dial(addresses: Any, peer: str) -> Any:
+def dial(http_server: Any, peer: str) -> Any:
     def connect(form: str, revision: str | None, **options: Any) -> Client:
-        return Client(addresses(peer, form), revision=revision, verdicts=Verdicts(), **options)
+        return Client(http_server(peer, form), revision=revision, verdicts=Verdicts(), **options)
 
     return connect
 
@@ -112,7 +92,7 @@ async def test_questions_progress_and_news(dial, peer, revision, form):
 async def test_sessions_and_resumed_streams_of_the_typescript_sdk(typescript, tmp_path, revision):
     heard: list[str] = []
     said = tmp_path / "said"
-    with served(typescript("ts2_session_server.mjs"), said) as address:
+    with served(typescript("ts2_session_server.mjs", "over_http.mjs"), said) as address:
         options = {"on_notification": lambda method, params: heard.append(params.get("data"))}
         async with Client(address, revision=revision, verdicts=Verdicts(), **options) as client:
             assert client.revision == (revision or HANDSHAKE[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ import pytest
 
 from interop.environments import PEERS
 from interop.spoken import SPOKEN, STATEFUL
-from interop.told import story
+from interop.told import ToldOnce, story
 from support.wire_peer import HANDSHAKE, MODERN
 
 SERVER = Path(__file__).parents[1] / "support" / "servers" / "basic.py"
 HARD = "hé\u2028\x85\n😀"
 OLDEST = HANDSHAKE[0]
 BEFORE_TITLES = HANDSHAKE[:2]  # and before structured output, resource links and elicitation
+WAYS = [*SPOKEN, ("mcp1", "auto"), ("mcp2", "auto"), ("mcp2", "legacy")]
 
 every_revision = pytest.mark.parametrize(("peer", "mode"), SPOKEN)
 every_handshake = pytest.mark.parametrize(("peer", "mode"), STATEFUL)
@@ -29,13 +30,13 @@ every_handshake = pytest.mark.parametrize(("peer", "mode"), STATEFUL)
 def seen(peer_python: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the client of a peer saw in a mode. It runs once; the tests read different parts of its story."""
 
-    @cache
-    def run(peer: str, mode: str) -> dict[str, Any]:
-        python = peer_python(peer)
+    def visit(peer: str, mode: str) -> dict[str, Any]:
         status = tmp_path_factory.mktemp(f"{peer}-{mode}") / "status"
-        return story([python, str(PEERS / f"{peer}_client.py"), mode, str(status), sys.executable, str(SERVER)])
+        client = [peer_python(peer), str(PEERS / f"{peer}_client.py"), mode, str(status)]
+        return story([*client, sys.executable, str(SERVER)])
 
-    return run
+    told = ToldOnce(tmp_path_factory, "our server", {" ".join(way): partial(visit, *way) for way in WAYS})
+    return lambda peer, mode: told(f"{peer} {mode}")
 
 
 def text_of(step: dict[str, Any]) -> str:

@@ -518,3 +518,45 @@ async def test_a_server_without_the_handshake_has_no_ping():
 
 async def test_what_was_not_declared_is_not_used_though_it_is_added_later():
     assert (await opened(Handler({"tools": {}}))).peer.log_level is None
+
+
+# --- the same session in another process ---
+
+
+async def test_a_session_goes_on_in_another_process():
+    first = await opened(capabilities={"roots": {}}, ready=True)
+    await done(begin(first, "logging/setLevel", {"level": "error"}))
+    await done(begin(first, "resources/subscribe", {"uri": "note://1"}))
+    handler = Handler()
+    second = new(handler)
+    assert second.record() is None
+    assert second.recall(first.record())
+    assert second.record(7) == first.record(7) and second.record(7).speaker == 7
+    assert (second.peer.name, second.peer.log_level, second.peer.can("roots")) == ("c", "error", True)
+    assert (await done(begin(second, "x/y")))["result"] == {"method": "x/y"}
+    await end_streams()
+
+
+async def test_what_was_recalled_changes_with_its_record_also_for_who_listens():
+    handler, told = Handler(), []
+    first, second = await opened(), new(handler, on_ready=lambda: told.append(True))
+    second.recall(first.record())
+    stream(first.initialized())
+    await done(begin(first, "resources/subscribe", {"uri": "note://1"}))
+    second.recall(first.record())
+    stream(second.listen())
+    await turns()
+    [listening] = handler.listened
+    for verb in ("resources/subscribe", "resources/unsubscribe"):
+        await done(begin(first, verb, {"uri": "note://2"}))
+        second.recall(first.record())
+        watched = listening.params.notifications.resource_subscriptions
+        assert watched == {"note://1", "note://2"} if verb == "resources/subscribe" else {"note://1"}
+    assert told == [True]
+    await end_streams()
+
+
+async def test_a_revision_that_is_not_spoken_cannot_be_recalled():
+    first = await opened(version="2025-06-18")
+    other = new(names=("2025-11-25",))
+    assert not other.recall(first.record()) and other.revision is None

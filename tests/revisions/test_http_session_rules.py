@@ -6,6 +6,7 @@ from interlock.revisions.http_rules import Headers
 from interlock.revisions.http_session_rules import (
     TurnedAway,
     asked_session,
+    asks,
     check_version,
     event_id,
     is_outside,
@@ -13,6 +14,7 @@ from interlock.revisions.http_session_rules import (
     seen_event,
 )
 from interlock.revisions.table import REVISIONS
+from interlock.wire.limits import DEFAULT_LIMITS
 
 
 def status(function, *arguments):
@@ -79,3 +81,26 @@ def test_an_event_id_said_twice_resumes_nothing():
 )
 def test_only_what_surely_has_no_envelope_is_outside(body, outside):
     assert is_outside(body) is outside
+
+
+NOTICE, ANSWER = b'{"jsonrpc":"2.0","method":"notifications/x"}', b'{"jsonrpc":"2.0","id":1,"result":{}}'
+REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (REQUEST, True),
+        (NOTICE, False),
+        (ANSWER, False),
+        (b"[%s,%s]" % (NOTICE, REQUEST), True),
+        (b"[%s,%s]" % (NOTICE, NOTICE), False),
+        (b"[%s]" % ANSWER, False),
+        (b"[%s,1]" % ANSWER, True),
+        (b"{", True),
+        (b"[]", True),
+        (b"", True),
+    ],
+)
+def test_what_asks_for_an_answer_and_what_gives_one(body, found):
+    assert asks(body, DEFAULT_LIMITS) is found

@@ -254,3 +254,21 @@ async def test_a_connection_takes_the_runs_along_that_were_parked_on_it():
     assert (await rounds(GIVEN, gone["requestState"], arguments={"n": 1}))["message"] == STATE_REFUSED
     assert (await rounds(GIVEN, stays["requestState"], arguments={"n": 3}))["done"] is True
     assert (await rounds(GIVEN, moved["requestState"], arguments={"n": 2}))["done"] is True
+
+
+async def test_a_state_names_the_worker_that_has_its_run():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+        return {"done": True}
+
+    parked, replayed = Rounds(asks, **PARKS), Rounds(asks)
+    states = {}
+    for worker in (0, 7):
+        parked.asker.parking.worker = worker
+        states[worker] = (await parked())["requestState"]
+    parking = parked.asker.parking
+    assert [parking.worker_of(state) for state in states.values()] == [0, 7]
+    assert replayed.asker.parking.worker_of((await replayed())["requestState"]) == 0
+    assert [parking.worker_of(noise) for noise in ("", "x", states[7][:-1], "x" * 10**6)] == [0] * 4
+    parking.close()
+    await turns()

@@ -67,6 +67,24 @@ def test_a_404_means_the_session_unless_it_names_the_request(status, body, gone)
     assert is_gone(Reply(status=status), body, 7, DEFAULT_LIMITS) is gone
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "gone"),
+    [
+        (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no valid session"}}', True),
+        (400, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"no valid session"}}', True),
+        (400, b'{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no valid session"}}', True),
+        (400, b'{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"x"}}', False),
+        (400, b'{"jsonrpc":"2.0","id":7,"error":{}}', False),
+        (400, b'{"jsonrpc":"2.0","id":7,"result":{}}', False),
+        (400, b"<html>", False),
+        (403, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"x"}}', False),
+    ],
+)
+def test_a_400_of_sdks_means_the_session_only_after_it_has_answered(status, body, gone):
+    assert is_gone(Reply(status=status), body, 7, DEFAULT_LIMITS, proven=True) is gone
+    assert not is_gone(Reply(status=status), body, 7, DEFAULT_LIMITS)
+
+
 def test_a_stream_is_one_of_events():
     assert no_stream_because(Reply(status=200, content_type="text/event-stream; charset=utf-8"), "x") is None
     refused = no_stream_because(Reply(status=405), "x")

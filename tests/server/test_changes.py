@@ -316,3 +316,4 @@ async def test_many_streams_of_one_client_watch_no_more_than_one_may():
     for task in open_ones:
         task.cancel()
     await asyncio.wait(open_ones)
+    assert not changes._watched

@@ -46,7 +46,7 @@ server = Server("s")
 @server.tool
 async def add(a: int) -> str: return str(a)
 rare = ["mending", "coercion", "shapes", "json_schema", "schema_bounds", "given_schema", "templates", "uri_templates"]
-loaded = lambda: [name for name in rare if f"interlock.server.{name}" in sys.modules]
+loaded = lambda: [name for name in rare for room in ("server", "wire") if f"interlock.{room}.{name}" in sys.modules]
 async def main():
     async with Client(server) as client:
         await client.call_tool("add", {"a": 1})

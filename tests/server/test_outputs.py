@@ -17,10 +17,10 @@ import pytest
 
 from interlock.server.blocks import Audio, File, Image
 from interlock.server.data import encode_data
-from interlock.server.json_schema import validator_of
 from interlock.server.outputs import read_output
 from interlock.server.results import ToolResult
 from interlock.wire.errors import LocalError
+from interlock.wire.json_schema import validator_of
 from interlock.wire.types.content import EmbeddedResource, ImageContent, TextContent
 from support.duck_models import Model
 
@@ -343,7 +343,7 @@ def test_a_schema_that_cannot_be_judged_by_does_not_lose_what_was_given(monkeypa
     def too_much(schema):
         raise LocalError("too much to check")
 
-    monkeypatch.setattr("interlock.server.json_schema.validator_of", too_much)
+    monkeypatch.setattr("interlock.wire.json_schema.validator_of", too_much)
     output(int).check(b"1")
     with pytest.raises(ValueError, match="cannot be read back"):
         output(int).check(b'"1"')

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.state.sealing import Seal, new_key
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import LocalError, StoreError
 from support.properties import many
 from support.stores import Clock, opened
 
@@ -106,3 +106,25 @@ async def test_uses_are_forgotten_when_they_expire_and_refused_when_there_is_no_
         clock.now = 70.0
         assert await seal.consume("later", 80.0)
         assert not await seal.consume("later", 80.0)
+
+
+async def test_a_key_is_made_once_for_all_who_share_the_store(tmp_path):
+    async with opened("sqlite", tmp_path) as here, opened("sqlite", tmp_path) as there:
+        seals = [Seal(), Seal(), Seal([KEY])]
+        before = seals[0].seal(b"before")
+        stores = [here, there, here]
+        await asyncio.gather(*(seal.share(store, "x") for seal, store in zip(seals, stores, strict=True)))
+        assert seals[1].open(seals[0].seal(b"x")) == b"x" and seals[0].open(seals[1].seal(b"x")) == b"x"
+        assert seals[0].open(before) == b"before"
+        assert seals[2].open(seals[0].seal(b"x")) is None  # it has keys of its own
+        assert sum([await seal.consume("n", 1e12) for seal in seals]) == 1
+        late = Seal()
+        await late.share(here, "y")
+        assert late.open(seals[0].seal(b"x")) is None  # another place, another key
+
+
+async def test_a_key_that_is_none_is_not_sealed_with(tmp_path):
+    async with opened("memory", tmp_path) as store:
+        await store.put("x/seal", b"short", until=float("inf"))
+        with pytest.raises(StoreError, match="state_keys"):
+            await Seal().share(store, "x")

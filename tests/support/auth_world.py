@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 from interlock.auth.challenges import Demand
 from interlock.auth.plans import OAuth
 from interlock.auth.records import MemoryRecords
+from interlock.auth.secrets import Secret
 from interlock.auth.seeker import Seeker
 from interlock.auth.steps import Ask, Hold, Load, Prepare, Said, Save, Visit
 
@@ -141,7 +142,6 @@ class World:
         self.routes[f"{at.scheme}://{at.netloc}/.well-known/oauth-protected-resource{at.path}"] = lambda ask: said(
             self.resource
         )
-        self.returned: Callable[[str], str] = lambda url: url
 
     def seeker(self, plan: Any = None, **more: Any) -> Seeker:
         return Seeker(plan or oauth(), self.url, clock=self.clock, **more)
@@ -178,7 +178,7 @@ class World:
             case Visit():
                 self.visits.append(step.url)
                 issuer = next(each for each in self.issuers if step.url.startswith(f"{each.issuer}/authorize"))
-                return self.returned(issuer.visit(step.url))
+                return Secret(issuer.visit(step.url))
         return None
 
     @property

@@ -24,11 +24,12 @@ WAIT = 20.0
 
 
 @asynccontextmanager
-async def served(app: Any, *, drain: float = 5.0) -> AsyncIterator[int]:
+async def served(app: Any, *, drain: float = 5.0, connections: int = 4096) -> AsyncIterator[int]:
     """The port it listens on. Stopped at the end, whatever happens."""
     listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     port = listener.getsockname()[1]
-    serving = asyncio.get_running_loop().create_task(serve_http(app, listener, drain=drain, stop=stop))
+    options: Any = {"drain": drain, "connections": connections, "stop": stop}
+    serving = asyncio.get_running_loop().create_task(serve_http(app, listener, **options))
     try:
         yield port
     finally:
@@ -68,6 +69,7 @@ class Raw:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self._events: list[Any] = []  # that came together with one that was wanted
 
     def write(self, data: bytes) -> None:
         self.writer.write(data)
@@ -86,12 +88,12 @@ class Raw:
 
     async def event(self) -> Any:
         """The next event of a stream that has a message in it."""
-        while True:
+        while not self._events:
             data = await self.chunk()
             if not data:
                 raise EOFError
-            if data.startswith(b"data: "):
-                return json.loads(data[6:])
+            self._events += [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: ")]
+        return self._events.pop(0)
 
     async def response(self) -> Response:
         status, headers = await self.head()

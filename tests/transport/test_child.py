@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from interlock.transport.child import MINIMAL_ENVIRONMENT, ChildChannel, Command, _Tail
+from interlock.transport.child import MINIMAL_ENVIRONMENT, ChildChannel, Command, _give_up, _Tail
 from interlock.wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from interlock.wire.limits import Limits
 from support.doubles import Receiver
@@ -353,3 +353,30 @@ def test_the_tail_keeps_the_last_bytes_and_escapes_the_rest():
     assert tail.text() == "56789abcdef"
     tail.add(b"\x1b[31m\xff\nend\n")
     assert tail.text() == "\\x1b[31m\ufffd\nend"
+
+
+def test_what_is_hidden_is_shown_nowhere():
+    command = Command.of(["x", "--key=hunter2"], env={"TOKEN": "other", "A": "b"}, hide=("hunter2",))
+    assert repr(command) == "Command(['x', '--key=[redacted]'], env=['A', 'TOKEN'], cwd=None)"
+    tail = _Tail(100, command)
+    tail.add(b"the key is hunt")
+    tail.add(b"er2\n")
+    assert tail.text() == "the key is [redacted]"
+
+
+def test_what_is_hidden_is_not_cut_in_the_middle():
+    tail = _Tail(10, Command.of(["x"], hide=("hunter2",)))
+    tail.add(b"the key is hunter2, 12345")
+    assert tail.text() == "ed], 12345"
+
+
+def test_a_fork_does_not_end_the_children_of_its_parent():
+    pid = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"], start_new_session=True)
+    try:
+        _give_up(os.getpid() + 1, pid.pid, [])
+        assert pid.poll() is None
+        _give_up(os.getpid(), pid.pid, [])
+        assert pid.wait(20) == -signal.SIGKILL
+    finally:
+        pid.kill()
+        pid.wait()

@@ -74,6 +74,61 @@ async def ended(call, work):
     await call.tell_end()
 
 
+class OwnWire(Wire):
+    """One that can do what our own runner can beside ASGI, if it wants to."""
+
+    def __init__(self, body, willing=True):
+        super().__init__(*([] if willing else [part(body)]))
+        self.here = body if willing else None
+        self.willing = willing
+        self.answers = []
+
+    def take_body(self):
+        return self.here
+
+    def answer_json(self, status, body):
+        if self.willing:
+            self.answers.append((status, body))
+        return self.willing
+
+
+@pytest.mark.parametrize("willing", [True, False])
+async def test_our_own_runner_is_spoken_to_without_messages(willing):
+    wire = OwnWire(b"abc", willing)
+    call = wire.call()
+    assert await call.read(3) == b"abc"
+    await call.answer(OK)
+    call.close()
+    assert wire.answers == ([(200, OK)] if willing else [])
+    assert wire.body == (b"" if willing else OK)
+
+
+async def test_a_body_that_came_without_messages_is_bounded_too():
+    wire = OwnWire(b"abcd")
+    call = wire.call()
+    assert await call.read(3) is None
+    call.close()
+    assert wire.sent[0]["status"] == 413
+
+
+async def test_whoever_stands_between_sees_every_message():
+    wire = OwnWire(b"abc")
+    wire.inbox.put_nowait(part(b"abc"))
+
+    async def receive():
+        return await wire.receive()
+
+    async def send(message):
+        await wire.send(message)
+
+    call = HttpCall(receive, send, BOTH, Timing(), 1000, Beat(1))
+    assert await call.read(3) == b"abc"
+    await call.answer(OK)
+    call.close()
+    assert not wire.answers
+    assert wire.body == OK
+
+
 # --- the body ---
 
 
@@ -181,6 +236,7 @@ async def test_the_first_notification_begins_a_stream_and_the_answer_ends_it():
     wire = Wire()
     call = wire.call()
     await call.tell("notifications/progress", {"progress": 1})
+    await turns()
     assert dict(wire.sent[0]["headers"]) == {
         b"content-type": b"text/event-stream",
         b"cache-control": b"no-store",
@@ -192,6 +248,88 @@ async def test_the_first_notification_begins_a_stream_and_the_answer_ends_it():
     assert [event.get("method") for event in wire.events()] == ["notifications/progress", None]
     assert [message.get("more_body") for message in wire.sent] == [None, True, False]
     assert b"id:" not in wire.body.replace(b'"id":', b"")
+
+
+async def test_what_is_said_within_one_turn_leaves_together_with_the_answer():
+    wire = Wire()
+    call = wire.call()
+    for number in range(3):
+        await call.tell("notifications/progress", {"progress": number})
+    assert not wire.sent
+    await call.answer(OK)
+    call.close()
+    start, body = wire.sent
+    assert dict(start["headers"])[b"content-length"] == b"%d" % len(body["body"])
+    assert not body["more_body"]
+    assert [event.get("method") for event in wire.events()] == ["notifications/progress"] * 3 + [None]
+
+
+async def test_what_is_said_within_one_turn_leaves_together_when_it_is_over():
+    wire = Wire()
+    call = wire.call()
+    for _ in range(2):
+        for _ in range(3):
+            await call.tell("notifications/x", {})
+        await turns()
+    assert len(wire.sent) == 3  # its head, and one piece for each turn
+    assert len(wire.events()) == 6
+    await call.answer(OK)
+    call.close()
+
+
+async def test_much_that_is_said_at_once_is_written_at_once():
+    wire = Wire()
+    call = wire.call()
+    for _ in range(7):
+        await call.tell("notifications/x", {"text": "x" * 10_000})
+    assert len(wire.sent) == 2
+    assert len(wire.events()) == 7
+    await call.answer(OK)
+    call.close()
+
+
+async def test_who_speaks_on_and_on_leaves_others_a_turn():
+    wire = Wire()
+    call = wire.call()
+    others = []
+    asyncio.get_running_loop().call_soon(others.append, "a turn")
+    for _ in range(31):
+        await call.tell("notifications/x", {})
+    assert not others
+    assert not wire.sent
+    await call.tell("notifications/x", {})
+    assert others
+    assert len(wire.events()) == 32
+    await call.answer(OK)
+    call.close()
+
+
+async def test_what_is_still_held_when_the_client_goes_is_dropped():
+    wire = Wire()
+    call = wire.call()
+    await call.tell("notifications/x", {})
+    call.stop(End.GONE)
+    with pytest.raises(asyncio.CancelledError):
+        await turns()
+    call.close()
+    await turns()
+    assert not wire.sent
+
+
+@virtual_time
+async def test_what_was_said_before_the_server_stopped_is_not_lost():
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    call.id = 1
+
+    async def work():
+        await call.tell("notifications/x", {})
+        call.stop(End.STOPPING)
+        await asyncio.sleep(1000)
+
+    await ended(call, work())
+    assert [event.get("method") for event in wire.events()] == ["notifications/x", None]
 
 
 async def test_who_reads_no_events_is_told_nothing_on_the_way():
@@ -221,14 +359,36 @@ async def test_many_writers_take_turns():
 async def test_a_notification_waits_while_the_client_does_not_read():
     wire = Wire()
     call = wire.call()
-    await call.tell("notifications/x", {})
     wire.blocked = asyncio.Event()
+    await call.tell("notifications/x", {})
+    await turns()
     tell = asyncio.ensure_future(call.tell("notifications/x", {}))
     await turns()
     assert not tell.done()
     wire.blocked.set()
     await tell
     call.close()
+
+
+async def test_who_speaks_on_and_on_holds_up_nobody_else():
+    """Nothing is waited for while there is room, or once the client has gone: servers then take everything."""
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    others = asyncio.ensure_future(turns_until(lambda: len(wire.events()) > 900))
+    for _ in range(1000):
+        await call.tell("notifications/x", {})
+    assert await others > 10
+    await call.answer(OK)
+    call.close()
+
+
+async def turns_until(over):
+    count = 0
+    while not over():
+        count += 1
+        await asyncio.sleep(0)
+    return count
 
 
 @virtual_time
@@ -251,7 +411,10 @@ async def test_a_client_that_never_reads_is_given_up():
     call = wire.call(stalled=60)
     await call.read(10)
     await call.tell("notifications/x", {})
+    await turns()
     wire.blocked = asyncio.Event()
+    await call.tell("notifications/x", {})
+    await turns()
     await ended(call, call.tell("notifications/x", {}))
     assert call.end is End.STALLED
     assert len(wire.sent) == 2
@@ -287,6 +450,7 @@ async def test_a_client_that_never_reads_is_not_waited_for_when_the_server_stops
     await call.read(10)
     call.id = 1
     await call.tell("notifications/x", {})
+    await turns()
     wire.blocked = asyncio.Event()
     asyncio.get_running_loop().call_soon(call.stop, End.STOPPING)
     await ended(call, call.run((asyncio.sleep(1000), None)))

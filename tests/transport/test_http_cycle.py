@@ -141,3 +141,79 @@ async def test_an_application_that_fails_behind_its_head_is_answered_for():
     written = b"".join(wire.transport.writes)
     assert written.startswith(b"HTTP/1.1 500 ") and written.endswith(b"Internal Server Error")
     assert (wire.completed, wire.cycle.response_complete) == (1, True)
+
+
+async def test_what_is_cancelled_is_told_that_nobody_is_there(caplog):
+    async def cancelled(scope, receive, send):
+        raise asyncio.CancelledError
+
+    wire = Wire()
+    await wire.cycle.run_asgi(cancelled)
+    assert b"".join(wire.transport.writes).startswith(b"HTTP/1.1 503 ") and wire.transport.closed
+    assert b"retry-after: 1" in b"".join(wire.transport.writes) and caplog.records == []
+
+
+async def test_an_answer_that_breaks_off_is_cut_without_a_word(caplog):
+    async def broken_off(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+
+    wire = Wire()
+    await wire.cycle.run_asgi(broken_off)
+    assert wire.transport.closed and not wire.cycle.response_complete
+    assert not b"".join(wire.transport.writes).endswith(b"0\r\n\r\n") and caplog.records == []
+
+
+# --- without messages ---
+
+
+async def test_a_body_that_is_here_is_taken_at_once():
+    wire = Wire()
+    wire.cycle.body += b"abc"
+    wire.cycle.more_body = False
+    wire.cycle.message_event.set()
+    assert wire.cycle.take_body() == b"abc"
+    gone = asyncio.ensure_future(wire.cycle.receive())  # what comes next is the end of the connection
+    await asyncio.sleep(0)
+    assert not gone.done()
+    wire.cycle.disconnected = True
+    wire.cycle.message_event.set()
+    assert await gone == {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("more_body", True), ("disconnected", True), ("waiting_for_100_continue", True)]
+)
+async def test_a_body_that_is_not_here_is_waited_for(attribute, value):
+    wire = Wire()
+    wire.cycle.more_body = False
+    setattr(wire.cycle, attribute, value)
+    assert wire.cycle.take_body() is None
+
+
+@pytest.mark.parametrize("body", [b"{}", b"x" * 200_000])
+@pytest.mark.parametrize("status", [200, 400])
+async def test_an_answer_without_messages_is_the_same(status, body):
+    headers = [(b"content-type", b"application/json"), length(len(body))]
+    wire = Wire()
+    assert wire.cycle.answer_json(status, body)
+    assert wire.transport.writes == await Wire().respond(body, status=status, headers=headers)
+    assert (wire.completed, wire.cycle.response_complete) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wire: wire.cycle.scope.update(method="GET"),
+        lambda wire: setattr(wire.cycle, "keep_alive", False),
+        lambda wire: setattr(wire.cycle, "response_started", True),
+        lambda wire: setattr(wire.cycle, "held", {}),
+        lambda wire: setattr(wire.cycle, "disconnected", True),
+        lambda wire: wire.flow.pause_writing(),
+    ],
+)
+async def test_any_other_answer_takes_the_usual_way(make):
+    wire = Wire()
+    make(wire)
+    assert not wire.cycle.answer_json(200, b"{}")
+    assert not wire.transport.writes

@@ -145,6 +145,17 @@ async def test_a_server_that_stops_answers_before_the_stream_ends():
         assert (await old.stream.answer()).complete
 
 
+async def test_while_it_stops_a_question_can_still_be_answered():
+    async with House() as house, Old(house, can={"roots": {}}) as old:
+        await old.tool("where", 7)
+        asked = await old.heard(2)
+        house.app.stop()
+        reply = {"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///here"}]}}
+        assert (await old.post(reply)).status == 202
+        assert (await old.heard(3))["result"]["content"][0]["text"] == "file:///here"
+        assert (await old.stream.answer()).complete
+
+
 async def test_a_server_that_cannot_wait_ends_the_stream_all_the_same():
     async with House() as house, Old(house) as old:
         await old.tool("wait")

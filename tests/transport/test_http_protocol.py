@@ -4,11 +4,13 @@ import asyncio
 import json
 import logging
 import socket
+from random import Random
 
 import pytest
 
 from interlock import Context, Server
 from interlock.transport import http_protocol
+from interlock.transport.http_server import Timing
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
 from support.virtual_time import virtual_time
@@ -229,16 +231,28 @@ async def test_this_is_no_proxy():
 # --- who does not read ---
 
 
-async def test_a_connection_whose_peer_takes_nothing_is_cut(monkeypatch):
-    monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
-    house = House()
-    frame = call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})
+async def talk_to_the_deaf(house):
+    """A call that talks on and on to somebody who reads nothing, until it is over."""
     async with served(house.app) as port:
         with socket.create_connection(("127.0.0.1", port)) as deaf:
-            deaf.sendall(http(frame))
+            deaf.sendall(http(call_tool("talk", **{"io.modelcontextprotocol/logLevel": "debug"})))
             await house.runs(1)
             await house.runs(0)
         assert house.running == 0
+
+
+async def test_a_client_that_does_not_read_in_time_is_cut_off_and_that_is_told(caplog):
+    with caplog.at_level(logging.INFO, "interlock.http"):
+        await talk_to_the_deaf(House(timing=Timing(stalled=0.2)))
+    told = [record for record in caplog.records if record.name.startswith("interlock.http")]
+    assert [(record.levelname, record.getMessage()) for record in told] == [
+        ("INFO", "= a request of 127.0.0.1 was ended: the client does not read")
+    ]
+
+
+async def test_a_connection_whose_peer_takes_nothing_is_cut(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TAKES_NOTHING", 0.2)
+    await talk_to_the_deaf(House())
 
 
 class Buffer:
@@ -319,6 +333,103 @@ async def test_who_still_writes_a_refused_body_is_not_cut_off_as_quiet(monkeypat
         await asyncio.sleep(1.5)  # by now it has looked
         raw.write(b"x" * 400 + http(HI))
         assert (await raw.response()).status == 200
+
+
+# --- what is no request ---
+
+
+@pytest.mark.parametrize("verb", ["HEAD", "PUT", "OPTIONS", "TRACE", "PATCH"])
+async def test_other_verbs_are_refused_and_the_connection_goes_on(verb):
+    async with served(House().app) as port, connection(port) as raw:
+        for version, allowed in (("2026-07-28", "POST"), ("2025-06-18", "POST, GET, DELETE")):
+            raw.write(http(b"", {"mcp-protocol-version": version}, verb=verb))
+            status, headers = await raw.head()
+            assert (status, headers["allow"]) == (405, allowed)
+            assert not [name for name in headers if name.startswith("access-control")], "nobody asked for CORS"
+            if verb != "HEAD":
+                await raw.reader.readexactly(int(headers["content-length"]))
+        raw.write(http(HI))
+        assert (await raw.response()).status == 200
+
+
+BODY = json.dumps(HI).encode()
+ODD_CHUNKS = [
+    (b"%x;ext=1\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY), 200),  # extensions are ignored (RFC 9112 §7.1.1)
+    (b"000%X\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY), 200),
+    (b"-1\r\n", 400),
+    (b"0x10\r\n", 400),
+    (b"ffffffffffffffffff\r\n", 400),
+    (b"\r\n", 400),
+    (b"3\r\nabcdef\r\n", 400),
+    (b"0\r\n\r\n", 400),  # nothing is no message
+]
+
+
+@pytest.mark.parametrize(("chunks", "status"), ODD_CHUNKS)
+async def test_odd_chunks(chunks, status):
+    async with served(House().app) as port, connection(port) as raw:
+        head = http(HI, {"content-length": None, "transfer-encoding": "chunked"}).partition(b"\r\n\r\n")[0]
+        raw.write(head + b"\r\n\r\n" + chunks)
+        assert (await raw.head())[0] == status
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transfer-encoding": "chunked"},  # beside a Content-Length: what one proxy reads is not what the next one does
+        {"content-length": "1, 2"},
+        {"content-length": "+5"},
+        {"content-length": "-5"},
+        {"content-length": "99999999999999999999999"},
+        {"content-length": None, "transfer-encoding": "chunked, identity"},
+    ],
+)
+async def test_a_body_whose_end_is_in_doubt_is_refused_and_the_connection_closed(changes):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI, changes))
+        status, headers = await raw.head()
+        assert (status, headers["connection"]) in ((400, "close"), (501, "close"))
+        await raw.ended()
+
+
+async def test_broken_and_cut_requests_have_defined_answers_and_leave_nothing(caplog):
+    """A thousand of them here; tools/faults.py sends a hundred thousand."""
+    house, random = House(), Random(5)
+    async with served(house.app) as port:
+        for _ in range(250):
+            tries = [connection(port) for _ in range(4)]
+            async with tries[0] as a, tries[1] as b, tries[2] as c, tries[3] as d:
+                for raw in (a, b, c, d):
+                    raw.write(spoilt(http(HI), random))
+                    raw.writer.write_eof()
+                for raw in (a, b, c, d):
+                    told = await answer_or_end(raw)
+                    assert told == b"" or int(told[9:12]) in (200, 202, 400, 403, 404, 405, 406, 408, 413, 415, 501), (
+                        told
+                    )
+        await house.runs(0)
+        async with connection(port) as raw:
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+    assert caplog.records == []
+
+
+def spoilt(data, random):
+    """Cut somewhere, or with a few bytes changed, doubled or taken out."""
+    if random.random() < 0.3:
+        return data[: random.randrange(len(data))]
+    changed = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        place = random.randrange(len(changed))
+        changed[place : place + random.randint(0, 2)] = random.randbytes(random.randint(0, 3))
+    return bytes(changed)
+
+
+async def answer_or_end(raw):
+    try:
+        return await raw.ended()
+    except ConnectionError:
+        return b""
 
 
 # --- what is logged ---

@@ -141,7 +141,11 @@ async def test_only_post_is_served(method):
     [
         ("/mcp", "", {}, True),
         ("/", "", {}, False),
-        ("/mcp/", "", {}, False),
+        ("/mcp/", "", {}, True),
+        ("/mcp//", "", {}, False),
+        ("/x/mcp/", "/x", {}, True),
+        ("/mcp", "", {"path": "/mcp/"}, True),
+        ("/mcp/", "", {"path": "/mcp/"}, True),
         ("/mcp/x", "", {}, False),
         ("/x/mcp", "", {}, False),
         ("/x/mcp", "/x", {}, True),
@@ -523,6 +527,21 @@ async def test_a_stopping_app_refuses_new_requests_and_lets_the_others_end():
     house.go.set()
     await settling
     assert (await talk.answer()).json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_the_sign_of_life_asks_nobody_who_he_is_and_changes_when_it_stops():
+    def nobody(headers):
+        raise AssertionError("nobody is asked here")
+
+    house = House(authenticate=nobody, limits=Limits(in_flight=0))
+    asked = {"method": "GET", "path": "/health", "headers": [(b"host", b"10.0.0.7"), (b"origin", b"http://x.example")]}
+    alive = await begin(house.app, [b""], **asked).answer()
+    house.app.stop()
+    stopping = await begin(house.app, [b""], **asked).answer()
+    assert (alive.status, alive.json) == (200, {"status": "serving"})
+    assert (stopping.status, stopping.json, stopping.headers["retry-after"]) == (503, {"status": "stopping"}, "1")
+    without = await begin(House(health=None).app, [b""], **asked).answer()
+    assert without.status == 404
 
 
 async def test_what_does_not_end_in_time_is_cancelled_and_told_so():

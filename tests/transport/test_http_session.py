@@ -15,6 +15,7 @@ from interlock.wire.errors import (
     CallTimeout,
     ConnectionClosed,
     ConnectionLost,
+    HandshakeFailed,
     HttpStatus,
     NotOpen,
     Refused,
@@ -46,7 +47,7 @@ async def test_without_a_session_there_is_none_to_name_or_to_end():
 
 @pytest.mark.parametrize("given", ["a b", "é", "x" * 5000])
 async def test_a_session_id_that_is_none_is_refused(given):
-    with pytest.raises((BadResult, ConnectionLost)):
+    with pytest.raises((HandshakeFailed, ConnectionLost)):
         async with talking(handshake(session=given)):
             pass
 
@@ -418,6 +419,23 @@ async def test_initialize_is_never_cancelled():
 
 
 # --- the end of a session ---
+
+
+async def test_a_server_that_says_400_for_a_session_it_has_forgotten_is_understood():
+    """As servers do that were made after the examples of the TypeScript SDK, when they are restarted."""
+    calls = iter(range(1, 9))
+    refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}'
+
+    def call(request, stream):
+        return http(400, refusal) if next(calls) in (2, 4, 5) else ok(request, stream)
+
+    async with talking(handshake(tools_call=call)) as (client, peer):
+        for _ in range(2):
+            assert (await client.call_tool("t")).text == "ok"
+        assert len(of(peer, "initialize")) == 2
+        with pytest.raises(Refused, match="No valid session ID"):  # also in a session that has answered nothing yet
+            await client.call_tool("t")
+    assert len(of(peer, "initialize")) == 3
 
 
 async def test_a_server_that_forgets_every_session_is_not_asked_for_ever():

@@ -476,6 +476,74 @@ async def test_a_question_is_put_on_the_stream_of_its_request_and_answered_by_po
         assert said(standing) == []
 
 
+async def test_while_it_stops_a_question_can_still_be_answered():
+    async with House() as house, house.open(can={"roots": {}}) as peer:
+        talk = peer.tool("where", 7)
+        await talk.heard(2)
+        (asked,) = said(talk)
+        house.app.stop()
+        assert (await peer.tool("hi").answer()).status == 503
+        assert (await peer.post(b"{").answer()).status == 503
+        settling = asyncio.ensure_future(house.app.settle(60))
+        assert (await peer.reply(asked["id"], roots=[{"uri": "file:///here"}]).answer()).status == 202
+        await settling
+        assert said(await talk.answer())[-1]["result"]["content"][0]["text"] == "file:///here"
+
+
+async def lost(talk):
+    """A call whose client goes behind its first event."""
+    await talk.heard(2)
+    talk.disconnect()
+    await talk.task
+    return talk
+
+
+async def test_while_it_stops_who_lost_a_stream_can_still_come_back_for_the_answer():
+    async with House() as house, house.open() as peer:
+        talk = await lost(peer.tool("wait", 7, steps=1))
+        house.app.stop()
+        settling = asyncio.ensure_future(house.app.settle(60))
+        assert (await peer.get().answer()).status == 503
+        again = peer.get(events_of(talk)[0].id)
+        await again.heard(2)
+        house.go.set()
+        assert said(await again.answer())[-1]["id"] == 7
+        await settling
+
+
+async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
+    async with House() as house, house.open() as peer:
+        await lost(peer.tool("wait", 7, steps=1))
+        house.app.stop()
+        settling = asyncio.ensure_future(house.app.settle(60))
+        await asyncio.sleep(0.05)
+        assert not settling.done()
+        house.go.set()
+        await settling
+        assert house.cancelled == []
+
+
+async def test_once_it_has_stopped_nothing_gets_through():
+    async with House() as house, house.open() as peer:
+        house.app.stop()
+        await house.app.settle(0)
+        told = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        late = [peer.post(told), peer.send("DELETE"), peer.get("1-1")]
+        assert [(await talk.answer()).status for talk in late] == [503, 503, 503]
+
+
+async def test_a_batch_that_asks_is_refused_while_it_stops():
+    async with House() as house, house.open("2025-03-26") as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        house.app.stop()
+        assert (await peer.post([request(8)]).answer()).status == 503
+        told = [{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}]
+        assert (await peer.post(told).answer()).status == 202
+        await talk.answer()
+        assert house.cancelled == ["wait"]
+
+
 async def test_an_endpoint_that_stops_ends_its_streams_and_answers_what_is_left():
     async with House() as house, house.open() as peer:
         standing, talk = peer.get(), peer.tool("wait", 7, steps=1)

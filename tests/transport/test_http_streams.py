@@ -65,6 +65,21 @@ async def test_notifications_that_nobody_comes_to_read_are_left_out_without_a_ga
     assert found == [(1, b"0"), (2, b"1"), (3, b"2"), (4, b"question"), (5, b"answer")]
 
 
+async def test_who_speaks_on_and_on_to_nobody_holds_up_nobody_else():
+    stream, turns = Stream(1, SMALL), []
+
+    async def other():
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    task = asyncio.ensure_future(other())
+    for _ in range(100):
+        await stream.tell(b"x" * 20)
+    task.cancel()
+    assert len(turns) > 50
+
+
 async def test_a_notification_waits_for_a_reader_that_is_slow():
     stream = Stream(1, SMALL)
     reader = stream.attach()

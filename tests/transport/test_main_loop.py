@@ -1,6 +1,7 @@
 """transport/main_loop.py: a loop that ends with its work."""
 
 import asyncio
+import gc
 from contextlib import contextmanager
 
 import pytest
@@ -35,7 +36,7 @@ def test_what_is_left_is_cancelled():
     assert seen == ["cancelled"]
 
 
-def test_a_task_that_does_not_end_does_not_keep_it():
+def test_a_task_that_does_not_end_does_not_keep_it_and_is_told_once(caplog):
     async def deaf():
         while True:
             try:
@@ -48,7 +49,31 @@ def test_a_task_that_does_not_end_does_not_keep_it():
         await asyncio.sleep(0)
 
     run_main(main())
-    main.task._log_destroy_pending = False
+    del main.task
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records] == [
+        "! 1 tasks did not let themselves be cancelled: the process ends without them"
+    ]
+
+
+def test_an_end_that_a_cancellation_began_is_cancelled_too():
+    seen = []
+
+    async def orderly():
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                seen.append("gone")
+
+    async def main():
+        main.task = asyncio.ensure_future(orderly())
+        await asyncio.sleep(0)
+
+    run_main(main())
+    assert seen == ["gone"]
 
 
 def test_an_error_of_the_work_is_raised():

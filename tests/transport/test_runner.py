@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -10,9 +11,11 @@ import sys
 import pytest
 
 from interlock import Context, Server
+from interlock.state.memory_store import MemoryStore
+from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport import http_protocol, runner
 from interlock.transport.http_server import Timing
-from interlock.transport.runner import bind, check_binding, is_loopback, run_http
+from interlock.transport.runner import bind, check_binding, is_loopback, room_for, run_http
 from interlock.wire.errors import LocalError
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
@@ -59,12 +62,32 @@ def test_an_open_address_needs_names(host):
     with pytest.raises(LocalError) as caught:
         check_binding(host, ())
     assert "allowed_hosts" in str(caught.value) and "127.0.0.1" in str(caught.value)
+    assert "--allow" in str(caught.value)
     check_binding(host, ("mcp.example.com",))
 
 
 def test_an_open_address_is_refused_before_anything_listens():
     with pytest.raises(LocalError):
         run_http(Server("s").asgi(), host="0.0.0.0", port=0)
+
+
+@pytest.mark.parametrize(
+    ("workers", "told"), [(2, "state='state.db', or --state state.db"), (0, "from 1 to 1024"), (1025, "from 1 to 1024")]
+)
+def test_workers_that_cannot_be_are_refused_before_anything_listens(workers, told):
+    with pytest.raises(LocalError) as caught:
+        Server("s").run("http", port=0, workers=workers)
+    assert told in str(caught.value)
+
+
+def test_workers_share_what_is_named_or_the_store_of_their_server(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(runner, "supervise", lambda work, count, **facts: begun.append(count))
+    Server("s").run("http", port=0, workers=2, state=tmp_path / "state.db")
+    Server("s", store=SQLiteStore(tmp_path / "state.db")).run("http", port=0, workers=3)
+    assert begun == [2, 3]
+    with pytest.raises(LocalError, match="other processes do not see this store"):
+        Server("s", store=MemoryStore()).run("http", port=0, workers=2)
 
 
 @pytest.mark.parametrize(("host", "known"), [("", False), ("0.0.0.0", False), ("127.0.0.2", True), ("::", False)])
@@ -89,6 +112,44 @@ def test_a_port_that_is_taken_is_said():
 def test_an_address_that_is_none_is_said(host):
     with pytest.raises(LocalError, match="cannot listen"):
         bind(host, 0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "found", "raised"),
+    [
+        ((1024, 4096), 100, 100, None),  # there is room
+        ((1024, 100_000), 4096, 4096, (4096 + 320, 100_000)),
+        ((1024, -1), 4096, 4096, (4096 + 320, -1)),
+        ((1024, 2048), 4096, 2048 - 320, (2048, 2048)),
+        ((100, 100), 4096, 1, (100, 100)),
+        ((-1, -1), 4096, 4096, None),
+    ],
+)
+def test_there_are_no_more_connections_than_the_system_lets_a_process_have(monkeypatch, limits, wanted, found, raised):
+    said = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda which, given: said.append(given))
+    assert room_for(wanted) == found
+    assert said == ([] if raised is None else [raised])
+
+
+def test_a_limit_that_may_not_be_raised_is_kept(monkeypatch):
+    def refused(which, given):
+        raise ValueError("not allowed")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    assert room_for(4096) == 1024 - 320
+
+
+async def test_peers_that_vanish_are_noticed():
+    """The system ends such a connection, and with it the stream on it; they inherit that from the listener."""
+    with bind("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
 
 # --- requests ---
@@ -294,6 +355,89 @@ async def test_a_call_that_does_not_end_is_told_of_the_end():
     await raw.close()
 
 
+async def test_while_it_stops_the_sign_of_life_and_new_requests_say_so():
+    house = House()
+    async with connection_when_stopping(house) as raw, connection_to_the_same(raw) as other:
+        raw.write(http(call_tool("wait")))
+        async with asyncio.timeout(20):
+            await house.started.wait()
+        house.app.stop()
+        other.write(http(b"", verb="GET", target="/health"))
+        sign = await other.response()
+        other.write(http(call_tool("hi")))
+        refused = await other.response()
+        house.go.set()
+        assert (sign.status, sign.json) == (503, {"status": "stopping"})
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+    assert (await raw.response()).json["result"]["content"][0]["text"] == "waited"
+    await raw.close()
+
+
+def connection_to_the_same(raw):
+    return connection(raw.writer.get_extra_info("peername")[1])
+
+
+# --- what has no room ---
+
+
+async def test_a_connection_too_many_is_told_so_and_the_others_go_on():
+    house = House()
+    async with served(house.app, connections=2) as port, connection(port) as one, connection(port) as two:
+        for raw in (one, two):
+            raw.write(http(call_tool("hi")))
+            assert (await raw.response()).status == 200
+        async with connection(port) as surplus:
+            surplus.write(http(call_tool("hi")))
+            answer = await surplus.response()
+            assert (answer.status, answer.headers["retry-after"], answer.headers["connection"]) == (503, "1", "close")
+            assert await surplus.ended() == b""
+        two.write(http(call_tool("hi")))
+        assert (await two.response()).status == 200
+        await one.close()
+        answer = await first_with_room(port)
+        assert answer.status == 200
+
+
+async def test_without_its_own_protocol_connections_are_still_bounded(monkeypatch):
+    monkeypatch.setattr(runner, "_protocol", lambda *bounds: runner._PLAIN)
+    async with served(House().app, connections=2) as port, connection(port) as one:
+        one.write(http(call_tool("hi")))
+        assert (await one.response()).status == 200
+        async with connection(port) as two:
+            two.write(http(call_tool("hi")))
+            assert (await two.response()).status == 503
+
+
+async def first_with_room(port):
+    """The place of a connection that was closed is free a moment later."""
+    async with asyncio.timeout(20):
+        while True:
+            async with connection(port) as raw:
+                raw.write(http(call_tool("hi")))
+                if (answer := await raw.response()).status != 503:
+                    return answer
+
+
+async def test_a_connection_too_many_that_says_nothing_is_not_kept(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TURNING_AWAY", 0.1)
+    async with served(House().app, connections=0) as port, connection(port) as raw:
+        raw.write(b"POST /mcp HTTP/1.1\r\nhost:")
+        assert await ended(raw) == b""
+
+
+async def test_far_too_many_connections_are_closed_at_once(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TURNED_AWAY", 0)
+    async with served(House().app, connections=0) as port, connection(port) as raw:
+        assert await ended(raw) == b""
+
+
+async def ended(raw):
+    try:
+        return await raw.ended()
+    except ConnectionError:
+        return b""
+
+
 # --- as a process ---
 
 PROGRAM = """
@@ -314,12 +458,37 @@ server.run("http", port=0)
 """
 
 
+HANGING = """
+import asyncio, sys
+from interlock import Server
+from interlock.transport import runner
+runner._LAST = float(sys.argv[1])
+server = Server("s")
+
+@server.app_lifespan
+async def life():
+    yield
+    print("ending", file=sys.stderr, flush=True)
+    await asyncio.sleep(1000)
+
+server.run("http", port=0, drain=0.1)
+"""
+
+
 def started(*words):
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     line = process.stderr.readline()
     found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp", line)
     assert found, line + process.stderr.read()
     return process, int(found[1])
+
+
+def wait_until_it_stops(port):
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        while True:
+            client.sendall(http(b"", verb="GET", target="/health"))
+            if b"stopping" in client.recv(1000):
+                return
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -341,8 +510,27 @@ def test_a_handler_that_never_ends_does_not_keep_the_process_and_a_second_signal
             client.sendall(http(call_tool("deaf")))
             assert process.stderr.readline() == "started\n"
             process.send_signal(signal.SIGTERM)
+            wait_until_it_stops(port)  # two signals that wait to be delivered are one
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
+            assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+def test_an_end_that_hangs_does_not_keep_the_process(hurried):
+    """A second signal skips it at once; without one it has its time, which is short here."""
+    process, _ = started("-c", HANGING, "1000" if hurried else "0.5")
+    try:
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr.readline() == "ending\n"
+        if hurried:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        told = process.stderr.read()
+        assert "did not end in time" in told and "Traceback" not in told
     finally:
         process.kill()
         process.communicate()

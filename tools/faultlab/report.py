@@ -81,7 +81,8 @@ _INTRODUCTION = """\
 
 Written by `python tools/faults.py --write`; do not edit by hand.
 
-Every experiment runs in a process of its own, over pipes and memory only, with random choices drawn from the seed.
+Every experiment runs in a process of its own, over pipes, memory and loopback only, with random choices drawn from the
+seed.
 A failed figure is printed, not dropped. Timing is the machine's own: the seed repeats the choices, not the scheduler.
 
 How to repeat: `make faults`, or `.venv/bin/python tools/faults.py --seed SEED [--quick] [--only NAMES]`.
@@ -105,6 +106,26 @@ _WHAT = {
     "growth": "Clients open and close, again and again; what they used must be given back, and nothing may be done "
     "when there is nothing to do.",
     "slow": "Peers that do not read, for a while or ever.",
+    "aborts": "A server over HTTP whose clients go away: after each single byte of a request, while their call runs, "
+    "and in the middle of an answer or a stream; and requests that are broken, or whole and wrong. What did not come "
+    "whole never runs, wrong requests get the status that is promised and nothing else, the log stays empty, and "
+    "requests, handlers, tasks and descriptors come back to what they were.",
+    "loris": "Clients over HTTP that take their time, with the server's patience shortened: silent ones and heads and "
+    "bodies that come byte by byte are cut off with 408 or without a word, readers that come late get everything in "
+    "order, readers that never come are cut off, and meanwhile others are served.",
+    "crowd": "Thousands of idle streams at once over HTTP, each watching a resource of its own. Passes with at most "
+    "30 kB of RSS for a stream of change notices, 45 kB for a session with its GET stream; every one gets its comments "
+    "and its own changes, nobody gets another's. When their clients have gone, all memory is free again; Python keeps "
+    "the pages, so a second crowd of the same size must find room in them.",
+    "stops": "SIGTERM while callers and streams are busy: what was begun is answered, what was refused or not answered "
+    "never ran, streams end with their results, and the process exits with 0 in time.",
+    "stores": "Two processes append to streams in one SQLite file; one of them is killed, again and again, and a third "
+    "one reads along. No acknowledged event is lost, doubled, out of order or in another stream, and nobody hangs.",
+    "cycles": "Clients of every carrier open, call and close, blocking and supervised ones too; tasks, threads, "
+    "descriptors, children, objects and RSS are what they were, and the process is idle afterwards.",
+    "hostile": "Foreign servers on every carrier that are killed, stall, talk nonsense, answer twice, flood or ask at "
+    "one step of the conversation, drawn by the seed from all combinations. Every call ends with an answer or a typed "
+    "error, far below 20 s where its deadline is 0.5 s; a right answer that came is taken; nothing stays behind.",
 }
 
 

@@ -44,13 +44,14 @@ class ServerGone(Exception):
 class Runner:
     """Runs scenarios of one version of the specification and keeps what they say below `folder`."""
 
-    def __init__(self, suite: Suite, folder: Path, version: str) -> None:
+    def __init__(self, suite: Suite, folder: Path, version: str, workers: int = 1) -> None:
         self._suite, self._folder, self._version = suite, folder, version
+        self._workers = workers
         self._env = {**_ENV, "PATH": os.pathsep.join([str(suite.node.parent), os.environ.get("PATH", os.defpath)])}
 
     def serve(self) -> Served:
         """Our server, answering. Ends with the context."""
-        return Served(self._folder)
+        return Served(self._folder, self._workers)
 
     def server_scenario(self, name: str, url: str) -> Outcome:
         return self._run("server", name, "--url", url)
@@ -78,15 +79,16 @@ class Runner:
 
 
 class Served:
-    """examples/everything.py over HTTP on a free port of this machine."""
+    """examples/everything.py over HTTP on a free port of this machine, in one process or several."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 1) -> None:
         self._log = folder / "server.log"
+        self._shared = ["--workers", str(workers), "--state", str(folder / "state.db")] if workers > 1 else []
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 
     def __enter__(self) -> Served:
-        words = ["-m", "interlock", "run", str(EXAMPLE), "--http", "--port", str(self.port)]
+        words = ["-m", "interlock", "run", str(EXAMPLE), "--http", "--port", str(self.port), *self._shared]
         self._child = Child([sys.executable, *words], self._log, env=_ENV, cwd=ROOT)
         try:
             self._wait()

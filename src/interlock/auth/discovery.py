@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed
+from ..wire.errors import AuthorizationFailed, HttpStatus
 from .challenges import Demand
 from .metadata import (
     ResourceMetadata,
@@ -119,4 +119,4 @@ def _own_server(url: str) -> Flow[Found]:
 def _absent(said: Said, what: str) -> None:
     """A server that is in trouble says nothing about what it has: the search ends, nothing older is tried."""
     if said.status >= 500 or said.status == 429:
-        raise AuthorizationFailed(f"{what}: HTTP status {said.status}: try again later")
+        raise HttpStatus(f"{what}: HTTP status {said.status}: try again later", said.status)

@@ -11,7 +11,7 @@ from ..wire.errors import AuthorizationFailed
 from .discovery import Found
 from .dpop import Prover
 from .plans import ClientCredentials, EnterpriseManaged, WorkloadIdentity
-from .secrets import Secret
+from .secrets import Hidden, Secret
 from .standing import Registered, Token
 from .steps import Flow, Said
 from .tokens import TokenRequest, method_for, refusal_in, request_token
@@ -44,7 +44,7 @@ def enterprise_managed(
     assert plan.given is not None
     grant = yield from _exchanged(plan, found, scope, clock)
     client = method_for(plan.given, found.server.token_endpoint_auth_methods_supported)
-    form = {"grant_type": _JWT_BEARER, "assertion": grant.reveal()}
+    form = Hidden(grant_type=_JWT_BEARER, assertion=grant.reveal())
     token = yield from request_token(_request(found, client, prover, clock), form, scope)
     return client, token
 
@@ -80,7 +80,7 @@ def _exchanged(plan: EnterpriseManaged, found: Found, scope: tuple[str, ...], cl
 def workload_identity(
     plan: WorkloadIdentity, found: Found, scope: tuple[str, ...], prover: Prover | None, clock: Clock
 ) -> Flow[tuple[Registered | None, Token]]:
-    form = {"grant_type": _JWT_BEARER, "assertion": plan.assertion().reveal(), "resource": found.resource}
+    form = Hidden(grant_type=_JWT_BEARER, assertion=plan.assertion().reveal(), resource=found.resource)
     form = _with_scope(form, scope)
     return plan.given, (yield from request_token(_request(found, plan.given, prover, clock), form, scope))
 
@@ -90,5 +90,5 @@ def _request(found: Found, client: Registered | None, prover: Prover | None, clo
     return TokenRequest(endpoint=endpoint, issuer=found.issuer, client=client, clock=clock, prover=prover)
 
 
-def _with_scope(form: dict[str, str], scope: tuple[str, ...]) -> dict[str, str]:
-    return {**form, "scope": " ".join(scope)} if scope else form
+def _with_scope(form: dict[str, str], scope: tuple[str, ...]) -> Hidden[str]:
+    return Hidden(form, scope=" ".join(scope)) if scope else Hidden(form)

@@ -15,12 +15,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed, LoginRequired
+from ..wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from .discovery import Found
 from .dpop import Prover
 from .plans import OAuth
 from .registration import client_for, forgotten, registered_before
-from .secrets import Secret
+from .secrets import Hidden, Secret
 from .signing import base64url
 from .standing import Registered, Token
 from .steps import Flow, Prepare, Visit
@@ -57,6 +57,7 @@ def log_in(
     before = yield from registered_before(plan, found, clock())
     wanted = plan.redirect_uri or (before.redirect_uri if before is not None else None)
     redirect_uri: str = yield Prepare(wanted=wanted)
+    _check_redirect(plan, redirect_uri)
     client = yield from client_for(plan, found, redirect_uri, scope, before, clock())
     attempt = Attempt(
         issuer=found.issuer,
@@ -66,7 +67,7 @@ def log_in(
         iss_promised=found.server.authorization_response_iss_parameter_supported,
     )
     url = _request_url(endpoint, attempt, client, found, scope)
-    answer: str = yield Visit(url=url, state=attempt.state.reveal())
+    answer: Secret = yield Visit(url=url, state=attempt.state.reveal())
     code = code_in(answer, attempt)
     request = TokenRequest(
         endpoint=found.server.endpoint(), issuer=found.issuer, client=client, clock=clock, prover=prover
@@ -78,6 +79,15 @@ def log_in(
             yield from forgotten(plan, found.issuer)
         raise
     return client, token
+
+
+def _check_redirect(plan: OAuth, redirect_uri: str) -> None:
+    """A port that the owner wrote is one he registered; without one any will do on this machine (RFC 8252 §7.3)."""
+    wanted = plan.redirect_uri
+    if wanted is not None and wanted != redirect_uri and urlsplit(wanted).port is not None:
+        raise LocalError(
+            f"redirect_uri= names port {urlsplit(wanted).port}, and that is taken: nobody could listen there"
+        )
 
 
 def _authorization_endpoint(found: Found) -> str:
@@ -107,16 +117,15 @@ def _request_url(endpoint: str, attempt: Attempt, client: Registered, found: Fou
     return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
 
 
-def code_in(answer: str, attempt: Attempt) -> Secret:
+def code_in(answer: Secret, attempt: Attempt) -> Secret:
     """The code in the URL that the browser came back with, or `AuthorizationFailed`.
 
     First that it is an answer to this request, then whose it is (RFC 9207): only then is its content looked at, so
     that nothing is shown that another server wrote (basic/authorization, AUTH-027).
     """
-    base, _, query = answer.partition("?")
-    if base != attempt.redirect_uri.partition("?")[0]:
+    if answer.reveal().partition("?")[0] != attempt.redirect_uri.partition("?")[0]:
         raise AuthorizationFailed("the browser came back to another place than it was told to")
-    told = _once_each(query.partition("#")[0])
+    told = _once_each(answer)
     if not hmac.compare_digest(told.get("state", "").encode(), attempt.state.reveal().encode()):
         raise AuthorizationFailed("the browser came back with another state than it left with: nothing of it is used")
     issuer = told.get("iss")
@@ -131,14 +140,16 @@ def code_in(answer: str, attempt: Attempt) -> Secret:
     return Secret(told["code"])
 
 
-def _once_each(query: str) -> dict[str, str]:
+def _once_each(answer: Secret) -> Hidden[str]:
+    told = Hidden[str]()
+    query = answer.reveal().partition("?")[2].partition("#")[0]
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=64)
+        for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=64):
+            if name in told:
+                raise AuthorizationFailed("the browser came back with something said twice: nothing of it is used")
+            told[name] = value
     except ValueError:
         raise AuthorizationFailed("the browser came back with too much") from None
-    told = dict(pairs)
-    if len(told) != len(pairs):
-        raise AuthorizationFailed("the browser came back with something said twice: nothing of it is used")
     return told
 
 
@@ -151,11 +162,11 @@ def _refusal(told: dict[str, str]) -> AuthorizationFailed:
 def _redeemed(
     request: TokenRequest, code: Secret, attempt: Attempt, found: Found, scope: tuple[str, ...]
 ) -> Flow[Token]:
-    form = {
-        "grant_type": "authorization_code",
-        "code": code.reveal(),
-        "redirect_uri": attempt.redirect_uri,
-        "code_verifier": attempt.verifier.reveal(),
-        "resource": found.resource,
-    }
+    form = Hidden(
+        grant_type="authorization_code",
+        code=code.reveal(),
+        redirect_uri=attempt.redirect_uri,
+        code_verifier=attempt.verifier.reveal(),
+        resource=found.resource,
+    )
     return (yield from request_token(request, form, scope))

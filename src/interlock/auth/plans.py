@@ -5,12 +5,13 @@ Each is only what was said, checked; the flows read it. Secrets are wrapped as s
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from ..wire.errors import AuthorizationFailed, LocalError
 from .challenges import scopes_in
+from .records import records_of
 from .secrets import Secret
 from .standing import Registered
 from .urls import checked_url, is_loopback
@@ -31,7 +32,7 @@ class Plan:
         self.scope = None if scope is None else scopes_in(scope)
         self.issuer = issuer
         self.principal = principal
-        self.tokens = tokens
+        self.records = records_of(tokens)
         self.dpop = dpop
         if not principal or not principal.isprintable() or " " in principal or len(principal) > 200:
             raise LocalError("principal= is a short name without spaces: it tells users of this program apart")
@@ -43,6 +44,8 @@ class Plan:
 
     given: Registered | None = None
     """The client as its owner registered it."""
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Extensions that a client with this plan has, to be declared as capabilities."""
 
 
 class OAuth(Plan):
@@ -87,17 +90,31 @@ class OAuth(Plan):
         if self.login not in ("browser", "paste", None) and not callable(self.login):
             raise LocalError('login= is "browser", "paste", a function, or None')
         if self.redirect_uri is not None:
-            parts = _url(self.redirect_uri, "redirect_uri")
-            if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-                raise LocalError("redirect_uri= is https, or http on this machine (basic/authorization, AUTH-84)")
+            _secure(self.redirect_uri, "redirect_uri")  # AUTH-84
         if self.client_metadata_url is not None:
             parts = _url(self.client_metadata_url, "client_metadata_url")
             if parts.scheme != "https" or parts.path in ("", "/"):
                 raise LocalError("client_metadata_url= is an https URL with a path (AUTH-40)")
 
+    def client_metadata(self) -> dict[str, Any]:
+        """The document to serve at `client_metadata_url`, as JSON: who this client is, to servers that ask there."""
+        if self.client_metadata_url is None:
+            raise LocalError("client_metadata_url= says where the document stands, and it must name its own place")
+        here = ["http://127.0.0.1/callback", "http://localhost/callback"]  # whatever the port (RFC 8252 §7.3)
+        return {
+            "client_id": self.client_metadata_url,
+            "client_name": self.client_name,
+            "redirect_uris": [self.redirect_uri] if self.redirect_uri is not None else here,
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": "none",
+        }
+
 
 class ClientCredentials(Plan):
     """The program itself is the user (client_credentials): registered before, with a secret or a private key."""
+
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {"io.modelcontextprotocol/oauth-client-credentials": {}}
 
     def __init__(
         self,
@@ -124,6 +141,10 @@ class EnterpriseManaged(Plan):
     `id_token` is the token, or a function that gives the present one. `idp_token_endpoint` is written by the owner.
     """
 
+    declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "io.modelcontextprotocol/enterprise-managed-authorization": {}
+    }
+
     def __init__(
         self,
         client_id: str,
@@ -142,7 +163,7 @@ class EnterpriseManaged(Plan):
         dpop: bool = False,
     ) -> None:
         super().__init__(scope=scope, issuer=issuer, principal=principal, tokens=tokens, dpop=dpop)
-        _url(idp_token_endpoint, "idp_token_endpoint")
+        _secure(idp_token_endpoint, "idp_token_endpoint")
         self.idp_token_endpoint = idp_token_endpoint
         self.given = _given(client_id, client_secret, private_key, algorithm)
         self.at_idp = _given(idp_client_id, idp_client_secret, None, algorithm)
@@ -189,6 +210,12 @@ def _given(client_id: str, secret: str | None, key: str | None, algorithm: str) 
 
 def _supplied(what: Supplied) -> Secret:
     return Secret(what if isinstance(what, str) else what())
+
+
+def _secure(url: str, name: str) -> None:
+    parts = _url(url, name)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise LocalError(f"{name}= is an https URL, or http on this machine")
 
 
 def _url(url: str, name: str) -> Any:

@@ -6,9 +6,11 @@ It shows nothing of itself in repr, str, format, pickles or comparisons of other
 from __future__ import annotations
 
 import hmac
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["Secret"]
+__all__ = ["Secret", "Hidden"]
+
+T = TypeVar("T")
 
 
 class Secret:
@@ -45,3 +47,11 @@ class Secret:
 
     def __getstate__(self) -> Any:
         raise TypeError("a secret is not copied")
+
+
+class Hidden(dict[str, T]):
+    """Names and secrets, as forms and answers have them: shown are the names. What reports an error often shows the
+    variables around it, too."""
+
+    def __repr__(self) -> str:
+        return f"Hidden({', '.join(self)})"

@@ -20,7 +20,7 @@ from .dpop import Prover
 from .grants import client_credentials, enterprise_managed, workload_identity
 from .login import log_in
 from .plans import ClientCredentials, EnterpriseManaged, OAuth, Plan, WorkloadIdentity
-from .secrets import Secret
+from .secrets import Hidden, Secret
 from .signing import new_key
 from .standing import Registered, Standing, Token, kept, read_standing
 from .steps import Flow, Hold, Load, Save
@@ -150,11 +150,7 @@ class Seeker:
             clock=self._clock,
             prover=self.prover_for(standing),
         )
-        form = {
-            "grant_type": "refresh_token",
-            "refresh_token": token.refresh.reveal(),
-            "resource": standing.resource,
-        }
+        form = Hidden(grant_type="refresh_token", refresh_token=token.refresh.reveal(), resource=standing.resource)
         try:
             new = yield from request_token(request, form, token.asked)
         except AuthorizationFailed as error:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from ..wire.errors import RemoteError
+from .secrets import Hidden
 
 __all__ = ["Ask", "Said", "Prepare", "Visit", "Hold", "Load", "Save", "Step", "Flow"]
 
@@ -51,10 +52,10 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     def media(self) -> str:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    def members(self, what: str) -> dict[str, Any]:
+    def members(self, what: str) -> Hidden[Any]:
         """The body as a JSON object, or `RemoteError`."""
         try:
-            return msgspec.json.decode(self.body, type=dict[str, Any])
+            return Hidden(msgspec.json.decode(self.body, type=dict[str, Any]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise RemoteError(f"{what}: the answer is no JSON object") from None
 
@@ -66,7 +67,8 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """Send the user's browser to `url`; what comes back is the URL it was redirected to, with this `state`."""
+    """Send the user's browser to `url`; what comes back is the URL it was redirected to, with this `state`, as a
+    `Secret`: it holds a code."""
 
     url: str
     state: str

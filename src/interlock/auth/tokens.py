@@ -11,12 +11,12 @@ from urllib.parse import quote_plus
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import AuthorizationFailed, LocalError
+from ..wire.errors import AuthorizationFailed, HttpStatus, LocalError, RemoteError
 from ..wire.patterns import pattern
 from ..wire.redaction import redact_secrets
 from .challenges import scopes_in
 from .dpop import Prover
-from .secrets import Secret
+from .secrets import Hidden, Secret
 from .signing import Signer
 from .standing import Registered, Token
 from .steps import Ask, Flow, Said
@@ -49,7 +49,7 @@ class TokenRequest:
 
     def ask(self, form: Mapping[str, str]) -> Ask:
         """The request itself, with a fresh proof and a fresh assertion."""
-        fields, headers = dict(form), dict[str, str]()
+        fields, headers = Hidden[str](form), Hidden[str]()
         if self.client is not None:
             self._identify(self.client, fields, headers)
         if self.prover is not None:
@@ -57,12 +57,11 @@ class TokenRequest:
         return Ask(method="POST", url=self.endpoint, headers=headers, form=fields, policy=self.policy)
 
     def _identify(self, client: Registered, fields: dict[str, str], headers: dict[str, str]) -> None:
+        fields["client_id"] = client.id  # beside Basic, too: some servers look for it there
         if client.method == "client_secret_basic":
             pair = f"{quote_plus(client.id)}:{quote_plus(_secret_of(client))}"  # RFC 6749 §2.3.1
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-            return
-        fields["client_id"] = client.id
-        if client.method == "client_secret_post":
+        elif client.method == "client_secret_post":
             fields["client_secret"] = _secret_of(client)
         elif client.method == "private_key_jwt":
             fields["client_assertion_type"] = JWT_BEARER
@@ -95,31 +94,32 @@ def method_for(client: Registered, supported: tuple[str, ...] | None) -> Registe
     raise AuthorizationFailed("the authorization server takes none of the credentials that this client has")
 
 
-def request_token(
-    request: TokenRequest, form: Mapping[str, str], asked: tuple[str, ...], *, kind: str = "bearer"
-) -> Flow[Token]:
+def request_token(request: TokenRequest, form: Mapping[str, str], asked: tuple[str, ...]) -> Flow[Token]:
     """Present the grant. A server that wants a nonce in the proof is given it once (RFC 9449 §8)."""
     said: Said = yield request.ask(form)
     if request.prover is not None and request.prover.heard(request.endpoint, said.headers.get("dpop-nonce")):
         refused = refusal_in(said, form)
-        if refused is not None and refused.error == "use_dpop_nonce":
+        if isinstance(refused, AuthorizationFailed) and refused.error == "use_dpop_nonce":
             said = yield request.ask(form)
     refused = refusal_in(said, form)
     if refused is not None:
         raise refused
-    return _token_in(said, asked, request, kind)
+    return _token_in(said, asked, request)
 
 
-def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | None:
-    """What a status other than 200 means; nothing of what we sent is shown, should the server repeat it."""
+def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | HttpStatus | None:
+    """What a status other than 200 means; nothing of what we sent is shown, should the server repeat it. A server in
+    trouble has refused nothing: it can be asked again."""
     if said.status == 200:
         return None
+    if said.status >= 500 or said.status == 429:
+        return HttpStatus(f"the authorization server: HTTP status {said.status}: try again later", said.status)
     try:
         told = said.members("token")
-    except Exception:
-        told = {}
+    except RemoteError:
+        told = Hidden[Any]()
     code, more = told.get("error"), told.get("error_description")
-    error = code if isinstance(code, str) and said.status < 500 and _ERROR.fullmatch(code) else None
+    error = code if isinstance(code, str) and _ERROR.fullmatch(code) else None
     why = f"the authorization server refused: {error or f'HTTP status {said.status}'}"
     if isinstance(more, str) and error is not None:
         why += f" ({display(_without(more, form), 200)})"
@@ -133,7 +133,7 @@ def _without(text: str, form: Mapping[str, str]) -> str:
     return str(redact_secrets(text))
 
 
-def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest, kind: str) -> Token:
+def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest) -> Token:
     told = said.members("the token endpoint")
     access, token_type = told.get("access_token"), told.get("token_type")
     if not _is_token(access):
@@ -141,7 +141,7 @@ def _token_in(said: Said, asked: tuple[str, ...], request: TokenRequest, kind: s
     bound = isinstance(token_type, str) and token_type.lower() == "dpop"
     if request.prover is not None and not bound:
         raise AuthorizationFailed("a token bound to our key was asked for, and one came that anybody could use")
-    if not isinstance(token_type, str) or token_type.lower() not in (kind, "dpop" if request.prover else kind):
+    if not isinstance(token_type, str) or token_type.lower() != ("dpop" if request.prover else "bearer"):
         raise AuthorizationFailed("the token endpoint gave a token of a kind that was not asked for")
     refresh, scope = told.get("refresh_token"), told.get("scope")
     return Token(
@@ -165,7 +165,7 @@ def _end_of(seconds: Any, now: float) -> float | None:
         life = float(seconds)
     except (TypeError, ValueError):
         return None
-    if life != life:
-        return None
-    life = min(max(life, 0.0), _LONGEST_LIFE)
+    if not life > 0:
+        return None  # nobody gives a token that has ended: some say 0 for "never"
+    life = min(life, _LONGEST_LIFE)
     return now + life - min(_EARLY, life / 2)

@@ -13,6 +13,8 @@ usage: interlock run FILE[:OBJECT]           serve a Server over stdio
            --port PORT     listen on this port (8000; 0 takes any free one)
            --path PATH     the endpoint (/mcp)
            --allow NAME    a name or an address by which other machines call it; once for each
+           --state FILE    keep sessions and keys in this file, for all processes that name it
+           --workers N     serve with so many processes (1); more than one need --state
        interlock version                     print the version
        interlock help                        print this
 

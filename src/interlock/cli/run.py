@@ -11,12 +11,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..server.server import Server
 from ..transport.stdio_server import take_stdio
 from ..wire.errors import LocalError
+
+if TYPE_CHECKING:
+    from ..transport.http_server import HttpApp, HttpOptions
 
 __all__ = ["run", "load_server", "read_options", "Endpoint"]
 
@@ -32,6 +36,8 @@ class Endpoint(msgspec.Struct):
     port: int = 8000
     path: str = "/mcp"
     allow: list[str] = []
+    workers: int = 1
+    state: str | None = None
 
 
 def run(target: str, options: Sequence[str] = ()) -> int:
@@ -44,18 +50,39 @@ def run(target: str, options: Sequence[str] = ()) -> int:
     if endpoint is None:
         take_stdio()
     try:
-        _serve(load_server(target), endpoint)
+        _serve(target, endpoint)
     except (_CannotRun, LocalError) as error:
         print(f"interlock run: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _serve(server: Server, endpoint: Endpoint | None) -> None:
+def _serve(target: str, endpoint: Endpoint | None) -> None:
     if endpoint is None:
-        server.run()
+        load_server(target).run()
         return
-    server.run("http", host=endpoint.host, port=endpoint.port, path=endpoint.path, allowed_hosts=endpoint.allow)
+    where: dict[str, Any] = {"host": endpoint.host, "port": endpoint.port}
+    options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow}
+    if endpoint.state is not None:
+        options["state"] = endpoint.state
+    if endpoint.workers == 1:
+        load_server(target).run("http", **where, **options)
+        return
+    from ..transport.runner import run_workers  # a server over stdio starts without it
+
+    _split(target)  # that there is no such file is said once
+    run_workers(lambda: _make(target, options), endpoint.workers, path=endpoint.path, **where)
+
+
+def _make(target: str, options: HttpOptions) -> HttpApp:
+    """In a worker: each imports the file itself, so that no thread or connection of it is shared by accident."""
+    try:
+        server = load_server(target)
+    except _CannotRun as error:
+        raise LocalError(str(error)) from error
+    if server.store is not None:
+        options.setdefault("state", server.store)
+    return server.asgi(**options)
 
 
 def read_options(words: Sequence[str]) -> Endpoint | None:
@@ -65,7 +92,7 @@ def read_options(words: Sequence[str]) -> Endpoint | None:
         word, equals, value = rest.pop(0).partition("=")
         if word == "--http" and not equals:
             continue
-        if word not in ("--host", "--port", "--path", "--allow"):
+        if word not in ("--host", "--port", "--path", "--allow", "--workers", "--state"):
             raise _CannotRun(f"there is no option {word!r}")
         if not equals:
             if not rest:
@@ -80,12 +107,19 @@ def read_options(words: Sequence[str]) -> Endpoint | None:
 def _set(endpoint: Endpoint, name: str, value: str) -> None:
     if name == "allow":
         endpoint.allow.append(value)
-    elif name != "port":
-        setattr(endpoint, name, value)
-    elif value.isascii() and value.isdigit() and int(value[:9]) <= 65_535:
-        endpoint.port = int(value)
+    elif name == "port":
+        endpoint.port = _number(name, value, 0, 65_535)
+    elif name == "workers":
+        endpoint.workers = _number(name, value, 1, 1024)
     else:
-        raise _CannotRun(f"--port {value!r}: a port is a number from 0 to 65535")
+        setattr(endpoint, name, value)
+
+
+def _number(name: str, value: str, least: int, most: int) -> int:
+    number = int(value[:9]) if value.isascii() and value.isdigit() else -1
+    if not least <= number <= most:
+        raise _CannotRun(f"--{name} {value!r}: this is a number from {least} to {most}")
+    return number
 
 
 def load_server(target: str) -> Server:

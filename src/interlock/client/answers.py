@@ -61,7 +61,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         result = await given if inspect.isawaitable(given) else given
         if not isinstance(result, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it is the author's
             raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
-        _check(question, answer := dict(result))
+        _check(question, answer := _with_defaults(question, dict(result)))
         return _without_needless_content(question, answer)
 
     async def _roots(self) -> list[dict[str, Any]]:
@@ -81,6 +81,31 @@ def _check_root(uri: Any) -> None:
         raise LocalError(f"a root is a file:// URI, not {uri!r:.100}")
     if not uri.startswith("file://") or ".." in unquote(urlsplit(uri).path).replace("\\", "/").split("/"):
         raise LocalError(f"the root {uri!r:.100} does not name its place without detours")
+
+
+def _with_defaults(question: Question, answer: Result) -> Result:
+    """A field that was left alone has the value the form proposed (client/elicitation#requested-schema)."""
+    schema: Any = question.params.get("requestedSchema")
+    if question.method != "elicitation/create" or answer.get("action") != "accept" or not isinstance(schema, dict):
+        return answer
+    fields: Any = cast("dict[str, Any]", schema).get("properties")
+    content: Any = answer.get("content")
+    if not isinstance(fields, dict) or not isinstance(content, dict | None):
+        return answer
+    proposed: dict[str, Any] = {}
+    for name, field in cast("dict[str, Any]", fields).items():
+        if "default" in field and _fits(name, field):
+            proposed[name] = field["default"]
+    return {**answer, "content": {**proposed, **(content or {})}} if proposed else answer
+
+
+def _fits(name: str, field: Mapping[str, Any]) -> bool:
+    """A server may propose what it does not accept: then it proposes nothing."""
+    try:
+        check_content({"properties": {name: field}}, {name: field["default"]})
+    except InvalidParams:
+        return False
+    return True
 
 
 def _without_needless_content(question: Question, answer: Result) -> Result:

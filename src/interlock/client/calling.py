@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from ..revisions.client_edge import meta_of
+from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Params, Peer, Question, Result
 from ..wire.link import Patience
 from ..wire.meta import NO_META, SUBSCRIPTION_ID
 from .answers import Answers
 
-__all__ = ["Calling", "OnProgress", "OnNotification"]
+__all__ = ["Calling", "OnProgress", "OnNotification", "patience_of", "running_loop"]
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None] | None]
 OnNotification = Callable[[str, Params], Awaitable[None] | None]
@@ -70,3 +72,19 @@ def _is_for_anybody(method: str, params: Params) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def patience_of(timeout: float | Patience) -> Patience:
+    """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
+    if isinstance(timeout, Patience):
+        return timeout
+    if timeout <= 0:
+        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
+    return Patience(idle=timeout)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

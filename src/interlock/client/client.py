@@ -20,7 +20,6 @@ from ..revisions.identity import Identity
 from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
-from ..transport.duplex import Duplex
 from ..transport.keepalive import Keepalive, Pinger
 from ..transport.pausing import movable_timeout
 from ..version import __version__
@@ -32,44 +31,55 @@ from ..wire.errors import (
     InterlockError,
     LocalError,
     NotOpen,
-    RemoteError,
+    Refused,
     SessionGone,
 )
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience
-from ..wire.meta import LOG_LEVEL, check_author_keys
+from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
-from ..wire.types.common import Implementation
-from ..wire.types.content import ResourceContents
-from ..wire.types.prompts import Prompt
-from ..wire.types.resources import Resource, ResourceTemplate
-from ..wire.types.tools import Tool
+from ..wire.types.common import Implementation, LogLevel
 from .answers import Answers, Callback, Roots
-from .calling import Calling, OnNotification, OnProgress
-from .results import CallResult, PromptResult, read_call, read_contents, read_items, read_prompt
+from .calling import Calling, OnProgress, patience_of, running_loop
+from .explaining import explained, opening_error
+from .listening import Change, Listening, Wanted
+from .targets import ClientLine as _Line
 from .targets import Target, target_of
+from .telling import Telling
+from .verbs import Verbs
 
 if TYPE_CHECKING:
     from ..auth.plans import Plan
     from ..transport.http_client import HttpLink
     from ..transport.http_line import HttpLine
+    from .supervisor import OnState, State, Supervision, Supervisor
 
 __all__ = ["Client", "OnProgress"]
 
 log = logging.getLogger("interlock.client")
 T = TypeVar("T")
-_PAGES = 1000  # pages of one list; a server that has more is taken for an endless one
-_ITEMS = 100_000  # and so many items
 _SHARED_VERDICTS = Verdicts()
 
 
-class Client:
+class Client(Verbs):
     """A connection to one server.
 
-    `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, or a
-    `Channel` of your own. `headers` go with every request to a URL.
+    `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, an
+    entry of `read_config` (or a path of one), or a `Channel` of your own. `headers` go with every request to a URL;
+    `auth` gets it tokens (docs/authorization.md).
     """
+
+    # how things stand, as long as nothing happened
+    _loop: asyncio.AbstractEventLoop | None = None
+    _edge: ClientEdge | None = None
+    _lost: ConnectionEnded | None = None
+    _opening: asyncio.Task[ClientEdge] | None = None
+    _closing: asyncio.Task[None] | None = None
+    _waiting = 0
+    _closed = False
+    _pinger: Pinger | None = None
+    _standing: Listening | None = None
 
     def __init__(
         self,
@@ -88,14 +98,20 @@ class Client:
         roots: Roots | None = None,
         experimental: Mapping[str, Mapping[str, Any]] | None = None,
         extensions: Mapping[str, Mapping[str, Any]] | None = None,
-        on_notification: Callable[[str, dict[str, Any]], None] | None = None,
+        on_notification: Callable[[str, dict[str, Any]], Any] | None = None,
+        on_log: Callable[[str, Any, str | None], Any] | None = None,
+        on_change: Callable[[Change], Any] | None = None,
+        log_level: LogLevel | None = None,
         timeout: float | Patience = Patience(),  # noqa: B008 - immutable
         connect_timeout: float = 60.0,
         probe_timeout: float = 10.0,
         keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
+        supervise: Supervision | bool = False,
+        on_state: OnState | None = None,
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
+        super().__init__()
         self._target = target_of(target, limits, headers, allowed_hosts, auth)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
@@ -104,29 +120,24 @@ class Client:
             sample=sample,
             roots=roots,
             experimental=experimental,
-            extensions=extensions,
+            extensions={**(auth.declares if auth is not None else {}), **(extensions or {})},
         )
+        self._http = None if isinstance(self._target, Target) else self._target
         info = Implementation(name=name, version=version, title=title or UNSET)
         self._me = Peer(info)
         standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
-        self._on_notification = on_notification
-        self._patience = _patience(timeout)
+        self._log_level = log_level
+        self._telling = Telling(on_notification, on_log, on_change)
+        self._patience = patience_of(timeout)
         self._connect_seconds = connect_timeout
         self._probe_timeout = probe_timeout
-        self._keepalive = keepalive if self._target.pings else None
+        self._supervisor = self._supervised(supervise, on_state) if supervise else None
+        self._keepalive = keepalive if self._target.pings and not supervise else None
         self._limits = limits
         self._verdicts = verdicts
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._edge: ClientEdge | None = None
-        self._lost: ConnectionEnded | None = None
-        self._opening: asyncio.Task[ClientEdge] | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._failures = self._waiting = 0
         self._abandoned: set[asyncio.Task[ClientEdge]] = set()
         self._closing_strays: set[asyncio.Task[None]] = set()
-        self._closed = False
-        self._pinger: Pinger | None = None
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -187,18 +198,33 @@ class Client:
         )
         try:
             async with movable_timeout(self._connect_seconds):  # a user who logs in is not the server's time
-                return await prober.open()
-        except TimeoutError as error:
-            if isinstance(error, CallTimeout):
-                raise
-            raise CallTimeout("open", self._connect_seconds, "connect") from None
+                return await self._as_before(await prober.open())
+        except InterlockError as error:
+            told = explained(opening_error(error), self._channel)
+            raise told from told.__cause__
+        except TimeoutError:
+            raise explained(CallTimeout("open", self._connect_seconds, "connect"), self._channel) from None
+
+    async def _as_before(self, edge: ClientEdge) -> ClientEdge:
+        """What holds for the client is told to every connection."""
+        if self._log_level is None or "logging/setLevel" not in edge.revision.requests or not edge.offers("logging"):
+            return edge
+        try:
+            level = {"level": self._log_level}
+            await edge(Calling("logging/setLevel", level, self._me, self._patience, self._answers))
+        except Refused as refused:
+            log.warning("! the server does not take the log level %s: %s", self._log_level, refused)
+        except BaseException:
+            await edge.close()
+            raise
+        return edge
 
     async def _dial(self) -> Line:
         if not isinstance(self._target, Target):
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
-        duplex = _Line(self._target.make(), side, self._limits)
-        duplex.side = side
+        self._channel = self._target.make()
+        duplex = _Line(self._channel, side, self._limits)
         side.attach(duplex.hear)
         try:
             await duplex.open()
@@ -223,13 +249,34 @@ class Client:
         edge = self._edge = opening.result()
         line = cast("_Line | HttpLink | HttpLine", edge.link)
         self._lost = line.end
+        self._renew(edge)
         if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
+        if self._supervisor is not None:
+            self._supervisor.opened(edge)
+
+    def _renew(self, edge: ClientEdge) -> None:
+        """A connection: nothing that was learned on the last one holds, and changes are to be heard on it."""
+        self._forget()
+        self._say_level(edge)
+        if self._telling.on_change is None or "subscriptions/listen" not in edge.revision.requests:
+            return
+        lists: Any = {kind: edge.offers(f"{kind}.listChanged") for kind in ("tools", "prompts", "resources")}
+        if any(lists.values()) and (self._standing is None or self._standing.over):
+            self._standing = Listening(self._hub, Wanted(**lists), standing=True)
+            self._standing.begin()
+
+    def _say_level(self, edge: ClientEdge) -> None:
+        by_request = self._log_level is not None and "logging/setLevel" not in edge.revision.requests
+        self._said = {LOG_LEVEL: self._log_level} if by_request else None
 
     def _ended(self, error: ConnectionEnded) -> None:
         self._lost = error
+        self._hub.ended(error)
         if self._pinger is not None:
             self._pinger.close()
+        if self._supervisor is not None:
+            self._supervisor.lost(error)
 
     async def close(self) -> None:
         """End the connection and everything it started. Idempotent; who gives up waiting does not stop it."""
@@ -247,16 +294,25 @@ class Client:
         await asyncio.shield(self._closing)
 
     async def _finish(self) -> None:
+        if self._supervisor is not None:
+            await self._supervisor.close()
         if self._opening is not None:
             self._abandon(self._opening)
         while self._abandoned or self._closing_strays:
             await asyncio.wait([*self._abandoned, *self._closing_strays])
+        await self._hub.close()
+        await self._telling.close()
         if self._pinger is not None:
             self._pinger.close()
         if self._edge is not None:
             await self._edge.close()
 
     # --- what is known about the server -----------------------------------------------------------
+
+    @property
+    def state(self) -> State | None:
+        """Where a supervised connection stands; None for one that is not supervised."""
+        return self._supervisor.state if self._supervisor is not None else None
 
     @property
     def revision(self) -> str:
@@ -283,85 +339,11 @@ class Client:
             raise NotOpen("this client is not open: use `async with` or await open()")
         return self._edge
 
-    # --- verbs ------------------------------------------------------------------------------------
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | Patience | None = None,
-        on_progress: OnProgress | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> CallResult:
-        """Run a tool. A failure of the tool itself is a result with `is_error`, not an exception.
-
-        `timeout` is how long the server may be silent (progress that increases is a sign of life); a `Patience`
-        says both the idle and the total deadline.
-        """
-        params = {"name": name, "arguments": arguments or {}}
-        return read_call(await self.request("tools/call", params, timeout=timeout, on_progress=on_progress, meta=meta))
-
-    async def list_tools(self) -> list[Tool]:
-        return await self._list("tools/list", "tools", Tool)
-
-    async def list_resources(self) -> list[Resource]:
-        return await self._list("resources/list", "resources", Resource)
-
-    async def list_resource_templates(self) -> list[ResourceTemplate]:
-        return await self._list("resources/templates/list", "resourceTemplates", ResourceTemplate)
-
-    async def list_prompts(self) -> list[Prompt]:
-        return await self._list("prompts/list", "prompts", Prompt)
-
-    async def read_resource(self, uri: str, *, timeout: float | Patience | None = None) -> list[ResourceContents]:
-        return read_contents(await self.request("resources/read", {"uri": uri}, timeout=timeout))
-
-    async def get_prompt(
-        self, name: str, arguments: Mapping[str, str] | None = None, *, timeout: float | Patience | None = None
-    ) -> PromptResult:
-        params = {"name": name} | ({"arguments": dict(arguments)} if arguments else {})
-        return read_prompt(await self.request("prompts/get", params, timeout=timeout))
-
-    async def ping(self, *, timeout: float = 20.0) -> None:
-        """Is the server alive? Where the revision has no ping, `server/discover` is asked instead."""
-        edge = self._open_edge()
-        method = "ping" if "ping" in edge.revision.requests else "server/discover"
-        await self.request(method, {}, timeout=Patience(idle=None, total=timeout))
-
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | Patience | None = None,
-        on_progress: OnProgress | None = None,
-        on_notification: OnNotification | None = None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Result:
-        """Any request, by name; the members of its result as they came."""
-        check_author_keys(meta, trace=True)
-        sent = dict(params or {})
-        if "_meta" in sent:  # raw params may ask for log messages of their own level, nothing else that is reserved
-            check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
-        if meta:
-            sent["_meta"] = {**sent.get("_meta", {}), **meta}
-        patience = self._patience if timeout is None else _patience(timeout)
-        listeners = (on_progress, on_notification, self._heard)
-        exchange = Calling(method, sent, self._me, patience, self._answers, *listeners)
-        return await self._here(self._call(exchange))
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Any notification, by name."""
-        await self._here(self._tell(method, params))
-
-    async def roots_changed(self) -> None:
-        """Tell the server that the roots are others now, where the revision has a word for it."""
-        edge = await self._here(self._ready())
-        if self._answers.roots is not None and "notifications/roots/list_changed" in edge.revision.client_notices:
-            await self.notify("notifications/roots/list_changed")
+    # --- how calls travel -------------------------------------------------------------------------
 
     async def _call(self, exchange: Exchange) -> Result:
+        if self._supervisor is not None:
+            return await self._supervisor.call(exchange)
         try:
             return await (await self._ready())(exchange)
         except SessionGone as gone:
@@ -370,6 +352,17 @@ class Client:
         # turned away unread, because the session was forgotten: said once more, in a new one (#session-management)
         return await (await self._ready())(exchange)
 
+    async def _call_with(self, exchange: Exchange, headers: Mapping[str, str] | None) -> Result:
+        if self._http is None:
+            raise LocalError("headers= belongs to a target that is an http:// or https:// URL")
+        if headers:
+            await self._ready()  # a connection that is opened for this call may be to another endpoint by now
+        before = self._http.say(headers)
+        try:
+            return await self._call(exchange)
+        finally:
+            self._http.unsay(before)
+
     async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         await (await self._ready()).link.tell(method, params)
 
@@ -377,36 +370,24 @@ class Client:
         """The open connection. One that was lost is opened anew: its server is started again (STDIO-016)."""
         if self._edge is not None and self._lost is None and not self._closed:
             return self._edge
+        if self._supervisor is not None and self._supervisor.state != "connecting":
+            return await self._supervisor.edge("the client", self._patience)
         if self._edge is None and self._opening is None and not self._closed:
             raise NotOpen("this client is not open: use `async with` or await open()")
         return await self._open()
 
-    async def _list(self, method: str, member: str, kind: type[T]) -> list[T]:
-        """All pages. A cursor that comes back, or pages without end, are an error of the server."""
-        found: list[T] = []
-        seen: set[str] = set()
-        params: dict[str, Any] = {}
-        for _ in range(_PAGES):
-            result = await self.request(method, params)
-            found += read_items(result, member, kind, method)
-            if len(found) > _ITEMS:
-                found.clear()
-                raise RemoteError(f"{method}: more than {_ITEMS} items")
-            cursor = result.get("nextCursor")
-            if not isinstance(cursor, str):
-                return found
-            if cursor in seen:
-                raise RemoteError(f"{method}: the server repeats the cursor {cursor[:40]!r}")
-            seen.add(cursor)
-            params = {"cursor": cursor}
-        raise RemoteError(f"{method}: more than {_PAGES} pages")
-
     # --- inside -----------------------------------------------------------------------------------
+
+    def _supervised(self, rules: Supervision | bool, on_state: OnState | None) -> Supervisor:
+        from .supervisor import Supervisor  # who does not ask for it starts without it
+
+        hooks = self._ready, self._open, self._ended, self._heard
+        return Supervisor(rules, on_state, *hooks, me=self._me, answers=self._answers)
 
     def _here(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """Run `work` on the loop this client lives on."""
         loop = self._loop
-        if loop is None or loop is _running_loop():
+        if loop is None or loop is running_loop():
             return work
         if not loop.is_running():
             work.close()
@@ -414,36 +395,8 @@ class Client:
         return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
-        if self._on_notification is None:
-            return
-        try:
-            self._on_notification(method, params)
-        except Exception:
-            self._failures += 1
-            if self._failures <= 10:  # a peer decides how often: the log must not
-                log.exception("! on_notification failed on %r", method[:200])
+        self._noticed(method, params)
+        self._telling.heard(method, params)
 
-
-class _Line(Duplex):
-    """A connection that tells its side which edge answers for us, once there is one."""
-
-    side: ClientSide
-
-    def adopt(self, edge: ClientEdge) -> None:
-        self.side.edge = edge
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-def _patience(timeout: float | Patience) -> Patience:
-    """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
-    if isinstance(timeout, Patience):
-        return timeout
-    if timeout <= 0:
-        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
-    return Patience(idle=timeout)
+    def _changed(self, change: Change) -> None:
+        self._telling.changed(change)

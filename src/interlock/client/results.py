@@ -36,6 +36,9 @@ class CallResult(msgspec.Struct):
     structured: Any = None
     is_error: bool = False
     meta: dict[str, Any] = {}
+    mismatch: str | None = None
+    """Why `structured` does not fit the output schema that the tool was listed with, or could not be compared with
+    it. Then it is no more than what the server said."""
 
     @property
     def text(self) -> str:

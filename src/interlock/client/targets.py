@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+from ..revisions.client_edge import ClientEdge
+from ..revisions.client_side import ClientSide
 from ..revisions.probing import Prober
 from ..transport.child import ChildChannel, Command
+from ..transport.duplex import Duplex
 from ..transport.living import lives_of
 from ..transport.memory import memory_pair
 from ..transport.serving import serve_channel
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from ..auth.plans import Plan
     from .http_target import HttpTarget
 
-__all__ = ["Target", "target_of"]
+__all__ = ["ClientLine", "Target", "target_of"]
 
 
 class Target:
@@ -34,6 +38,18 @@ class Target:
         self.make, self.key, self.name, self.pings = make, key, name, pings
 
 
+class ClientLine(Duplex):
+    """A connection that tells its side which edge answers for us, once there is one."""
+
+    def __init__(self, channel: Channel, side: ClientSide, limits: Limits) -> None:
+        super().__init__(channel, side, limits)
+        self.side = side
+        side.hidden = getattr(channel, "hidden", None)
+
+    def adopt(self, edge: ClientEdge) -> None:
+        self.side.edge = edge
+
+
 def target_of(
     target: Any,
     limits: Limits,
@@ -41,16 +57,48 @@ def target_of(
     allowed_hosts: Iterable[str] = (),
     auth: Plan | None = None,
 ) -> Target | HttpTarget:
-    """A URL, a server object, a command, or a channel (or a function that makes one)."""
+    """A URL, a server object, a command, an entry of a configuration, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
-        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits, auth)
+        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits, auth=auth)
+    if isinstance(target, Mapping | PathLike) or (hasattr(target, "command") and hasattr(target, "address")):
+        return _of_entry(cast(Any, target), limits, headers, allowed_hosts, auth)
+    _check_no_url(headers, allowed_hosts, auth)
+    return _of_channels(target, limits)
+
+
+def _check_no_url(headers: Mapping[str, str] | None, allowed_hosts: Iterable[str], auth: Plan | None) -> None:
     if headers is not None or allowed_hosts or auth is not None:
         which = "headers" if headers is not None else "auth" if auth is not None else "allowed_hosts"
         raise LocalError(f"{which}= belongs to a target that is an http:// or https:// URL")
-    return _of_channels(target, limits)
+
+
+def _of_entry(
+    target: Any, limits: Limits, headers: Mapping[str, str] | None, allowed_hosts: Iterable[str], auth: Plan | None
+) -> Target | HttpTarget:
+    """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
+    from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
+
+    entry = target if isinstance(target, ServerEntry) else entry_in(target)
+    if entry.kind == "stdio":
+        _check_no_url(headers, allowed_hosts, auth)
+        entry.command()
+        return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
+    from ..transport.endpoints import Endpoint, endpoint_of
+    from .http_target import HttpTarget
+
+    hosts = allowed_hosts if isinstance(allowed_hosts, str) else tuple(allowed_hosts)
+
+    def endpoint() -> Endpoint:
+        url, own = entry.address()
+        try:
+            return endpoint_of(url, {**own, **(headers or {})}, allowed_hosts=hosts)
+        except LocalError as error:
+            raise ConfigError(f"{entry.at}: {error}") from None
+
+    return HttpTarget(endpoint(), limits, endpoint, auth)
 
 
 def _of_channels(target: Any, limits: Limits) -> Target:

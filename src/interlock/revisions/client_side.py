@@ -35,6 +35,8 @@ class ClientSide:
         self.edge: ClientEdge | None = None
         self.junk_lines = 0
         self.stray_requests = 0
+        self.hidden: Callable[[str], str] | None = None
+        """Takes out of a text what no log may show, where the carrier knows of such things."""
 
     def attach(self, hear: Callable[[Id, Frame], bool]) -> None:
         """How to hand a notification to the call it belongs to."""
@@ -69,7 +71,8 @@ class ClientSide:
         """Not a message: other output on the server's stdout, say. Skipped and reported, never answered."""
         self.junk_lines += 1
         if self.junk_lines <= _JUNK_LOGGED:
-            log.warning("! skipped %d bytes on %s that are no message: %r", len(line), self._where, line[:200])
+            shown = line[:200] if self.hidden is None else self.hidden(line[:8192].decode("utf-8", "replace"))[:200]
+            log.warning("! skipped %d bytes on %s that are no message: %r", len(line), self._where, shown)
         return None
 
     def ended(self, error: ConnectionEnded) -> None:

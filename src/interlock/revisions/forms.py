@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from ..wire.errors import InvalidParams, LocalError
+from .form_formats import wrong_count, wrong_format
 
 __all__ = ["check_form", "check_content"]
 
@@ -99,11 +100,12 @@ def _what_is_wrong(field: Mapping[str, Any], value: Any) -> str | None:
         return f"is no {kind}"
     if kind == "array":
         choices = _choices(cast("Mapping[str, Any]", field.get("items") or {})) or []
-        return None if all(item in choices for item in value) else "holds what is not among the choices"
+        odd = any(item not in choices for item in value)
+        return "holds what is not among the choices" if odd else wrong_count(field, value)
     choices = _choices(field)
     if choices is not None and value not in choices:
         return "is not among the choices"
-    return _out_of_bounds(field, value)
+    return _out_of_bounds(field, value) or wrong_format(field, value)
 
 
 def _out_of_bounds(field: Mapping[str, Any], value: Any) -> str | None:

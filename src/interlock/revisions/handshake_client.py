@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any, cast
 
 from msgspec import UNSET
@@ -22,7 +23,9 @@ from ..wire.link import Link, Patience
 from ..wire.meta import SERVER_INFO
 from .asking import result_of
 from .client_edge import ClientEdge, params_of
+from .form_formats import wrong_form
 from .identity import Identity
+from .question_meter import QuestionMeter
 from .revision import Era, Revision
 from .sampling_rules import what_is_wrong_in
 
@@ -65,6 +68,7 @@ class HandshakeClient(ClientEdge):
         self._me = me
         self._declared = me.capabilities_for(revision)
         self._active: dict[int, Exchange] = {}  # calls in flight, oldest first
+        self._meter = QuestionMeter()
 
     async def __call__(self, exchange: Exchange) -> Result:
         if exchange.method == "server/discover":
@@ -94,11 +98,15 @@ class HandshakeClient(ClientEdge):
         if method == "elicitation/create" and not (isinstance(mode, str) and mode in self._modes()):
             told = f"This client does not offer elicitation in the mode {mode!r:.40}"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/elicitation#error-handling
+        if method == "elicitation/create" and (wrong := wrong_form(params)):
+            return encode_error(request, InvalidParams(f"This is no form: {wrong}"))
         if method == "sampling/createMessage" and not self._samples(params):
             told = "This client does not offer tools in sampling"
             return encode_error(request, InvalidParams(told))  # 2025-11-25 client/sampling#tools
         if method == "sampling/createMessage" and (wrong := what_is_wrong_in(params)):
             return encode_error(request, InvalidParams(f"This cannot be sampled: {wrong}"))
+        if method != "roots/list" and (wrong := self._meter.refusal(monotonic())):
+            return encode_error(request, InternalError(f"This client is asked too often: {wrong}"))
         return self._answer(request, Question(method, params)), None
 
     def _modes(self) -> set[str]:

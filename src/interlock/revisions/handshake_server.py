@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 
@@ -26,6 +26,7 @@ from ..wire.errors import (
     UnsupportedVersion,
 )
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Silenced, Work
+from ..wire.flag import Flag
 from ..wire.frames import Frame, Id, encode_result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Outlet
@@ -41,6 +42,7 @@ from .answering import answer, direct, refuse
 from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
+from .session_record import SessionRecord
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
 
@@ -79,7 +81,7 @@ class HandshakeServer:
     ) -> None:
         self._handler = direct(handler)
         self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
-        self._supported = names_of(rows)
+        self._spoken = rows
         self._standing = standing  # what goes to the session, not to one request
         self._strict = strict
         self._principal = principal
@@ -87,16 +89,11 @@ class HandshakeServer:
         self._revision: Revision | None = None
         self._peer = Peer(principal=principal)
         self._opening: asyncio.Future[None] | None = None
-        self._ready = asyncio.Event()
+        self._ready = Flag()
         self._watched = ListenFilter()
         self._capabilities = ServerCapabilities()
-        self._verbs: dict[str, Callable[[Any], Result]] = {
-            "ping": self._ping,
-            "logging/setLevel": self._set_level,
-            "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
-            "shutdown": self._shutdown,
-        }
+        self.edition = 0
+        """Counts what the client has said about the session: with it, `record` may be another one."""
 
     @property
     def revision(self) -> Revision | None:
@@ -116,7 +113,7 @@ class HandshakeServer:
             if method == "initialize":
                 return self._open(id, params), None
             if method in self._verbs and (self._revision is not None or (method == "ping" and self._rows)):
-                return encode_result(id, self._verbs[method](params))
+                return encode_result(id, self._verbs[method](self, params))
             if self._opening is not None:
                 later = _Later()
                 return self._after_opening(later, frame, id, params, meta, outlet), later
@@ -181,6 +178,7 @@ class HandshakeServer:
             if "logging" not in known:
                 peer.log_level = None  # what was not declared is not used, whatever is added later
             self._peer, self._revision = peer, revision
+            self.edition += 1
             result: Result = {
                 "protocolVersion": revision.name,
                 "capabilities": known,
@@ -194,12 +192,13 @@ class HandshakeServer:
         """Neither introduced nor with an envelope: what a client of either era has to send."""
         return InvalidParams(
             "Send initialize first, or the protocol version and clientCapabilities in params._meta",
-            {"supported": self._supported},
+            {"supported": names_of(self._spoken)},
         )
 
     def _no_handshake(self, requested: str) -> Refused:
-        told = f"This server speaks {', '.join(self._supported)} only, which has no initialize"
-        return UnsupportedVersion(told, {"supported": self._supported, "requested": requested})
+        supported = names_of(self._spoken)
+        told = f"This server speaks {', '.join(supported)} only, which has no initialize"
+        return UnsupportedVersion(told, {"supported": supported, "requested": requested})
 
     # --- notifications ----------------------------------------------------------------------------
 
@@ -208,9 +207,10 @@ class HandshakeServer:
         if (self._revision is None and self._opening is None) or self._ready.is_set():
             return None
         self._ready.set()
+        self.edition += 1
         if self._on_ready is not None:
             self._on_ready()
-        return self._listen()
+        return self.listen()
 
     async def _when_ready(self) -> None:
         if self._ready.is_set():
@@ -221,7 +221,7 @@ class HandshakeServer:
         except TimeoutError:
             raise LocalError(f"the client sent no initialized within {_READY_WITHIN:g} s") from None
 
-    async def _listen(self) -> None:
+    async def listen(self) -> None:
         """One internal listen exchange: change notices of the newest revision, said as the old ones."""
         if self._opening is not None:
             await asyncio.wait([self._opening])
@@ -249,6 +249,41 @@ class HandshakeServer:
         except Exception:
             log.exception("! the stream of change notices ended")
 
+    # --- the same session in another process ------------------------------------------------------
+
+    def record(self, speaker: int = 0) -> SessionRecord | None:
+        """What there is to know about it; None before `initialize` was answered."""
+        if self._revision is None:
+            return None
+        return SessionRecord(
+            revision=self._revision.name,
+            client=self._peer.info,
+            capabilities=self._peer.capabilities,
+            offered=self._capabilities,
+            log_level=self._peer.log_level,
+            watched=frozenset(self._watched.resource_subscriptions),
+            ready=self._ready.is_set(),
+            speaker=speaker,
+        )
+
+    def recall(self, record: SessionRecord) -> bool:
+        """Be the session of this record, from now on or again. False: its revision is not spoken here."""
+        if self._revision is None:
+            revision = self._rows.get(record.revision)
+            if revision is None:
+                return False
+            self._peer = Peer(record.client, record.capabilities, principal=self._principal)
+            self._revision, self._capabilities = revision, record.offered
+        self._peer.log_level = record.log_level
+        watched = self._watched.resource_subscriptions  # the same set: who listens looks at it
+        watched.intersection_update(record.watched)
+        watched.update(record.watched)
+        if record.ready and not self._ready.is_set():
+            self._ready.set()
+            if self._on_ready is not None:
+                self._on_ready()
+        return True
+
     # --- the old verbs ----------------------------------------------------------------------------
 
     def _ping(self, params: EmptyParams) -> Result:
@@ -266,6 +301,7 @@ class HandshakeServer:
         if level not in LOG_LEVELS:
             raise InvalidParams(f"{level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
         self._peer.log_level = level
+        self.edition += 1
         return {}
 
     def _subscribe(self, params: ResourceParams) -> Result:
@@ -277,14 +313,24 @@ class HandshakeServer:
         if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
         self._watched.resource_subscriptions.add(params.uri)
+        self.edition += 1
         return {}
 
     def _unsubscribe(self, params: ResourceParams) -> Result:
         self._require("resources/unsubscribe")
         self._watched.resource_subscriptions.discard(params.uri)
+        self.edition += 1
         return {}
 
     def _require(self, method: str) -> None:
         gate = cast(str, METHODS[method].gate)
         if not self._capabilities.can(gate):
             raise MethodNotFound(f"This server does not offer {gate}")
+
+    _verbs: ClassVar[dict[str, Callable[[HandshakeServer, Any], Result]]] = {
+        "ping": _ping,
+        "logging/setLevel": _set_level,
+        "resources/subscribe": _subscribe,
+        "resources/unsubscribe": _unsubscribe,
+        "shutdown": _shutdown,
+    }

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from ..version import __version__
 from ..wire.display import display
-from ..wire.errors import BadFrame, BadResult, HttpStatus, RemoteError
+from ..wire.errors import AuthRequired, BadFrame, BadResult, HttpStatus, RemoteError
 from ..wire.frames import Frame, Id, error_of, read_frame
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.methods import METHODS
@@ -172,7 +172,8 @@ def status_error(reply: Reply, method: str, told: str = "") -> HttpStatus:
         advice += f" (it says: after {display(reply.retry_after, 20)} s)"
     if told:
         advice += f"; it said: {display(told, 200)}"
-    return HttpStatus(
+    asks = reply.status == 401 or (reply.status == 403 and reply.challenge is not None)
+    return (AuthRequired if asks else HttpStatus)(
         f"{method}: HTTP status {reply.status}: {advice}",
         reply.status,
         challenge=reply.challenge,

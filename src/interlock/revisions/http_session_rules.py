@@ -6,12 +6,26 @@ from __future__ import annotations
 
 import secrets
 
-from ..wire.errors import InternalError
+from msgspec import UNSET
+
+from ..wire.errors import BadFrame, InternalError
+from ..wire.frames import is_batch, read_batch, read_frame
+from ..wire.limits import Limits
 from ..wire.meta import PROTOCOL_VERSION
 from .http_rules import VERSION, Headers, HttpRefusal
 from .revision import Revision
 
-__all__ = ["SESSION", "TurnedAway", "asked_session", "check_version", "event_id", "is_outside", "new_id", "seen_event"]
+__all__ = [
+    "SESSION",
+    "TurnedAway",
+    "asked_session",
+    "asks",
+    "check_version",
+    "event_id",
+    "is_outside",
+    "new_id",
+    "seen_event",
+]
 
 SESSION, SEEN = b"mcp-session-id", b"last-event-id"
 _LONGEST_ID = 128  # of a session id that is looked up at all; ours have 43 characters
@@ -40,6 +54,15 @@ def new_id() -> str:
 def is_outside(body: bytes) -> bool:
     """Is there surely no envelope in it? A key may be written with escapes: what holds any is read to be sure."""
     return _ENVELOPE not in body and 0x5C not in body
+
+
+def asks(body: bytes, limits: Limits) -> bool:
+    """Is a request in it, or something that nobody can read? A server that stops takes neither."""
+    try:
+        frames = read_batch(body, limits) if is_batch(body) else [read_frame(body, limits)]
+    except BadFrame:
+        return True
+    return any(isinstance(each, BadFrame) or (each.method is not UNSET and each.id is not UNSET) for each in frames)
 
 
 def asked_session(headers: Headers) -> str | None:

@@ -1,8 +1,9 @@
 """Asking while the run waits in memory: for work that is too costly to do again.
 
-Between two rounds the run is parked under a ticket that only this process knows; the client carries the ticket,
-sealed. A ticket is good once and for a limited time, then the run is cancelled. So it is when the connection ends on
-which it was given out: over HTTP there is none to end, and the client may come back from anywhere.
+Between two rounds the run is parked under a ticket that only this process knows and that names it among several; the
+client carries the ticket, sealed. A ticket is good once and for a limited time, then the run is cancelled. So it is
+when the connection ends on which it was given out: over HTTP there is none to end, and the client may come back from
+anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..wire.exchange import Exchange, Handler, Principal, Question, Result
 from ..wire.link import Outlet
 from .asking import check_can_ask
 from .questions import check_answer
-from .rounds import STATE_REFUSED, AskingRules, Questions, Round
+from .rounds import STATE_REFUSED, AskingRules, Questions, Round, read_state
 from .served import Served
 
 __all__ = ["Parking", "Park"]
@@ -33,6 +34,8 @@ class Parking:
     def __init__(self, rules: AskingRules) -> None:
         self._rules = rules
         self._parked: dict[str, tuple[_Run, asyncio.TimerHandle]] = {}
+        self.worker = 0
+        """The number of this process among several that share keys; its tickets name it."""
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -50,10 +53,16 @@ class Parking:
         except InternalError:
             run.task.cancel()
             raise
-        ticket = secrets.token_hex(16)
+        ticket = f"{self.worker}-{secrets.token_hex(16)}"
         expiry = asyncio.get_running_loop().call_later(self._rules.seconds, self._expire, ticket)
         self._parked[ticket] = (run, expiry)
         return ticket
+
+    def worker_of(self, sealed: str) -> int:
+        """Which worker has the run that a state belongs to; 0: none that is known from it."""
+        state = read_state(self._rules, sealed)
+        worker = state.ticket.partition("-")[0] if state is not None else ""
+        return int(worker) if worker.isdigit() else 0
 
     def look(self, ticket: str) -> _Run | None:
         """The run of a ticket. None: unknown, used, expired, or of another process."""

@@ -11,11 +11,12 @@ __all__ = ["ProgressMeter"]
 
 _BURST = 64.0
 _PER_SECOND = 32.0
+_NUMBERS = (int, float)
 
 
 def _is_number(value: Any) -> bool:
     """A number that JSON can say: neither NaN nor an infinity."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return type(value) is int or (isinstance(value, _NUMBERS) and not isinstance(value, bool) and isfinite(value))
 
 
 class ProgressMeter:

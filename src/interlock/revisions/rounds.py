@@ -20,7 +20,7 @@ from .forms import check_content
 from .questions import check_answer
 from .served import Served
 
-__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED"]
+__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED", "read_state"]
 
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
@@ -145,7 +145,7 @@ class Round:
 
         One with a nonce counts only after `use_up`.
         """
-        state = self._read(sealed)
+        state = read_state(self.rules, sealed)
         if state is None or state.request != self.request or self.rules.clock() >= state.until:
             raise InvalidParams(STATE_REFUSED)
         self._began = state.began
@@ -158,13 +158,6 @@ class Round:
                 question.check(self.given[key])
         if not await self.rules.sealer.consume(state.nonce, state.until):
             raise InvalidParams(STATE_REFUSED)
-
-    def _read(self, sealed: str) -> State | None:
-        payload = self.rules.sealer.open(sealed) if len(sealed) <= self.rules.state_bytes else None
-        try:
-            return None if payload is None else _states.decode(payload)
-        except msgspec.DecodeError:
-            return None  # of an older version of ours
 
     def state_of(self, nonce: str = "", ticket: str = "") -> State:
         """One for the next round, to be filled."""
@@ -182,6 +175,15 @@ class Round:
             raise InternalError(told + " that may travel between rounds")
         asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": sealed}
+
+
+def read_state(rules: AskingRules, sealed: str) -> State | None:
+    """What we sealed, whoever shows it; None for anything else."""
+    payload = rules.sealer.open(sealed) if len(sealed) <= rules.state_bytes else None
+    try:
+        return None if payload is None else _states.decode(payload)
+    except msgspec.DecodeError:
+        return None  # of an older version of ours
 
 
 class Questions:

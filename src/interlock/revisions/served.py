@@ -83,17 +83,22 @@ class Served(Exchange):
         if method == "notifications/message":
             await self._log(params)
             return
-        told = dict(params)
         if method == "notifications/progress":
-            if self.meter is None:
-                self.meter = ProgressMeter(monotonic())
-            admitted = self.meter.admit(told, monotonic())
+            admitted = self._admit(params)
             if admitted is None:
                 return
             told = shape_noun(self.revision, "Progress", admitted)
+        else:
+            told = dict(params)
         if self.subscription is not None:
             told["_meta"] = {**told.get("_meta", {}), SUBSCRIPTION_ID: self.subscription}
         await self.outlet.tell(method, told)
+
+    def _admit(self, params: Params) -> dict[str, Any] | None:
+        now = monotonic()
+        if self.meter is None:
+            self.meter = ProgressMeter(now)
+        return self.meter.admit(params, now)
 
     async def _log(self, params: Params) -> None:
         if self.subscription is not None:

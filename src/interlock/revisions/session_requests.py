@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from msgspec import UNSET
+
 from ..wire.display import display
 from ..wire.errors import BadFrame, BadResult, HttpStatus, InterlockError, InternalError, Refused, RemoteError
-from ..wire.frames import Id, read_frame
+from ..wire.frames import Id, error_of, read_frame
 from ..wire.limits import Limits
 from .http_requests import EVENTS, JSON, Reply, plain_headers
 
@@ -19,6 +21,7 @@ __all__ = ["session_headers", "session_in", "is_gone", "no_stream_because", "can
 
 SAYS_OLDER = frozenset({400, 404, 405})
 """Statuses on which the next older transport is tried (2025-11-25 basic/transports#backwards-compatibility)."""
+_TURNED_AWAY = -32000  # of an SDK's own: the request was not even looked at
 _LONGEST_SESSION = 4096  # characters of a session id; a longer one is refused
 _LONGEST_EVENT_ID = 4096  # characters of an event id that is sent back; a stream with a longer one is not resumed
 
@@ -54,14 +57,23 @@ def session_in(reply: Reply) -> str | None:
     return given
 
 
-def is_gone(reply: Reply, body: bytes, id: Id, limits: Limits) -> bool:
-    """Does a 404 to a request of a session mean the session, and not the request itself?"""
-    if reply.status != 404:
+def is_gone(reply: Reply, body: bytes, id: Id, limits: Limits, *, proven: bool = False) -> bool:
+    """Does the refusal of a request of a session mean the session, and not the request itself?
+
+    A session that is not known is 404 (#session-management). Servers made after the examples of the TypeScript SDK say
+    400 with -32000 instead, and never take the session back: read so only where it is `proven`, by having answered
+    before. Elsewhere the same words are a complaint about us, which a new session would not change.
+    """
+    if reply.status not in (400, 404):
         return False
     try:
-        return read_frame(body, limits).id != id
+        frame = read_frame(body, limits)
     except BadFrame:
-        return True
+        return reply.status == 404
+    if reply.status == 404:
+        return frame.id != id
+    refused = error_of(frame, {}) if frame.error is not UNSET else None
+    return proven and refused is not None and refused.code == _TURNED_AWAY
 
 
 def no_stream_because(reply: Reply, what: str) -> InterlockError | None:

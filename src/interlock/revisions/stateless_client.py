@@ -17,7 +17,9 @@ from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from ..wire.methods import METHODS
 from ..wire.types.capabilities import ClientCapabilities
 from .client_edge import ClientEdge
+from .form_formats import wrong_form
 from .identity import Identity
+from .question_meter import QuestionMeter
 from .questions import needs_of
 from .revision import Revision
 from .sampling_rules import what_is_wrong_in
@@ -57,6 +59,7 @@ class StatelessClient(ClientEdge):
         super().__init__(link, revision, discovered)
         self._envelope = envelope(revision, me)
         self._declared = msgspec.convert(me.capabilities_for(revision), ClientCapabilities)
+        self._meter = QuestionMeter()
 
     async def __call__(self, exchange: Exchange) -> Result:
         self.check_offered(exchange.method)
@@ -84,6 +87,9 @@ class StatelessClient(ClientEdge):
             raise BadResult(f"{exchange.method}: input_required without a question or a state")
         requests = cast("dict[str, Any]", asked or {})
         questions = {key: self._question(exchange.method, each) for key, each in requests.items()}
+        for question in questions.values():
+            if question.method != "roots/list" and (wrong := self._meter.refusal(monotonic())):
+                raise RemoteError(f"{exchange.method}: the server asks too often: {wrong}")
         answers = {key: await exchange.ask(question) for key, question in questions.items()}
         inputs: dict[str, Any] = {"inputResponses": answers} if questions else {}
         return inputs if state is UNSET else {**inputs, "requestState": state}
@@ -100,4 +106,6 @@ class StatelessClient(ClientEdge):
             raise BadResult(f"{method}: the server asks {request.method!r:.60}, which this client did not declare")
         if request.method == "sampling/createMessage" and (wrong := what_is_wrong_in(request.params)):
             raise BadResult(f"{method}: the server asks for what cannot be sampled: {wrong}")
+        if request.method == "elicitation/create" and (wrong := wrong_form(request.params)):
+            raise BadResult(f"{method}: the server asks with a form that is none: {wrong}")
         return question

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 from ..wire.errors import InvalidParams
 from ..wire.exchange import LOCAL, Exchange, Principal, Result
+from ..wire.flag import Flag
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
 from ..wire.uris import has_uri_characters
 from .rate_limits import caller_key
 
-__all__ = ["Admits", "Changes", "check_watched"]
+__all__ = ["Admits", "Changes", "Relay", "check_watched"]
 
 Admits = Callable[[Principal], bool] | None
 """Who may hear of a change: None for everybody."""
+Relay = Callable[[str, str, Admits], bool]
+"""Takes the kind of a list that has changed, or `resource` and its URI, and who may hear of it here. True: it tells all
+processes, this one included."""
 
 _LIST_NOTICES = {
     "tools": ("tools_list_changed", "toolsListChanged", "notifications/tools/list_changed"),
@@ -32,7 +37,8 @@ class _Listener:
 
     def __init__(self, wanted: ListenFilter, principal: Principal, caller: Hashable) -> None:
         self.wanted, self.principal, self.caller = wanted, principal, caller
-        self.stirred = asyncio.Event()
+        self.watches = len(wanted.resource_subscriptions)
+        self.stirred = Flag()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
         self._lock = threading.Lock()
@@ -63,16 +69,28 @@ class Changes:
     """The change notices of one server and everybody who listens."""
 
     def __init__(self) -> None:
+        self._watched: Counter[Hashable] = Counter()  # resources that each client watches, over all of its streams
         self._listeners: set[_Listener] = set()
+        self.relay: Relay | None = None
+        """Who tells other processes that serve the same server."""
 
     def list_changed(self, kind: str, admits: Admits = None) -> None:
         """The list of `tools`, `prompts` or `resources` is another one now."""
+        if self.relay is None or not self.relay(kind, "", admits):
+            self.tell_list(kind, admits)
+
+    def tell_list(self, kind: str, admits: Admits = None) -> None:
+        """The same for those who listen in this process."""
         attribute, _, method = _LIST_NOTICES[kind]
         for listener in list(self._listeners):
             if getattr(listener.wanted, attribute) and (admits is None or admits(listener.principal)):
                 listener.tell(method, {})
 
     def resource_updated(self, uri: str, admits: Admits = None) -> None:
+        if self.relay is None or not self.relay("resource", uri, admits):
+            self.tell_resource(uri, admits)
+
+    def tell_resource(self, uri: str, admits: Admits = None) -> None:
         for listener in list(self._listeners):
             if uri in listener.wanted.resource_subscriptions and (admits is None or admits(listener.principal)):
                 listener.tell("notifications/resources/updated", {"uri": uri})
@@ -82,7 +100,7 @@ class Changes:
         wanted: ListenFilter = exchange.params.notifications
         check_watched(wanted.resource_subscriptions)
         listener = _Listener(wanted, exchange.peer.principal, _caller(exchange))
-        self._check_sum(listener)
+        self._count(listener)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
             honoured = _honoured(wanted, offered)
@@ -94,14 +112,17 @@ class Changes:
                     await exchange.notify(method, params)
         finally:
             self._listeners.discard(listener)
+            self._count(listener, -1)
         return {}
 
-    def _check_sum(self, one_more: _Listener) -> None:
-        """The bound is of a client, who may have many streams open."""
-        count = len(one_more.wanted.resource_subscriptions)
-        others = [each for each in list(self._listeners) if each.caller == one_more.caller] if count else []
-        if sum((len(each.wanted.resource_subscriptions) for each in others), count) > MOST_SUBSCRIPTIONS:
+    def _count(self, listener: _Listener, sign: int = 1) -> None:
+        """The bound is of a client, who may have many streams open. Counted, because there may be thousands of them."""
+        sum = self._watched[listener.caller] + sign * listener.watches
+        if sign > 0 and listener.watches and sum > MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: end other streams first")
+        self._watched[listener.caller] = sum
+        if not sum:
+            del self._watched[listener.caller]
 
     def close(self) -> None:
         """End every listen exchange with its result: the server is going."""

@@ -220,16 +220,16 @@ class Context:
     async def _once(self, key: str, act: Callable[[], Any], wanted: Any) -> Any:
         return _decoded(await self.exchange.once(key, act), wanted)
 
-    async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
+    def _progress(self, progress: float, total: float | None, message: str | None) -> Coroutine[Any, Any, None]:
         token = self.exchange.meta.progress_token
         if token is UNSET:
-            return
+            return _nothing()
         told: dict[str, Any] = {"progressToken": token, "progress": progress}
         if total is not None:
             told["total"] = total
         if message is not None:
             told["message"] = message
-        await self.exchange.notify("notifications/progress", told)
+        return self.exchange.notify("notifications/progress", told)
 
     async def _log(self, level: str, data: Any, logger: str | None) -> None:
         if level not in _RANK:
@@ -239,6 +239,9 @@ class Context:
             return
         told = {"level": level, "data": data} | ({"logger": logger} if logger else {})
         await self.exchange.notify("notifications/message", told)
+
+
+async def _nothing() -> None: ...
 
 
 def _decoded(data: bytes, wanted: Any) -> Any:

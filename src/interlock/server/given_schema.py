@@ -13,8 +13,8 @@ from msgspec import Raw
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
+from ..wire.json_schema import Check, Mismatch, validator_of
 from .arguments import Arguments, Unmendable
-from .json_schema import Check, Mismatch, validator_of
 from .mending import mend_given
 from .schema import Signature, hints_of, is_context, name_of, parameters_of
 

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw
 
 from ..wire.display import display
+from ..wire.json_schema import Check, Mismatch, Problem
 from .arguments import Unmendable
 from .coercion import coerced, resolved
-from .json_schema import Check, Mismatch, Problem
 from .models import decode_custom
 from .schema import Signature
 from .shapes import NO_EXAMPLE, example_of, shown, words_of

@@ -206,6 +206,12 @@ class Offers:
         place: Place | None = getattr(item, "place", None)
         return place is not None and place.inner.hides(item.origin, principal)
 
+    def shown_tool(self, name: str, principal: Principal | None) -> RegisteredTool | None:
+        """The tool, as far as it is there for them."""
+        found = self.tools.get(name)
+        hidden = principal is not None and self.limited and found is not None and self.hides(found, principal)
+        return None if hidden else found
+
     def admits(self, item: Any) -> Admits:
         """Who hears of a change of this item."""
         return (lambda principal: not self.hides(item, principal)) if self.limited else None
@@ -213,9 +219,19 @@ class Offers:
     # --- changes ----------------------------------------------------------------------------------
 
     def resource_changed(self, uri: str) -> None:
-        self.changes.resource_updated(uri, (lambda who: self._covers(uri, who)) if self.limited else None)
+        self.changes.resource_updated(uri, self._admits_to(uri))
         for place in list(self.above):
             place.outer.resource_changed(uri)
+
+    def changed_somewhere(self, what: str, uri: str, admits: Admits) -> None:
+        """In one of the processes that serve the same has changed: a list of this kind, or a `resource`."""
+        if what == "resource":
+            self.changes.tell_resource(uri, self._admits_to(uri))
+        elif what in _LISTED:
+            self.changes.tell_list(what, admits)
+
+    def _admits_to(self, uri: str) -> Admits:
+        return (lambda who: self._covers(uri, who)) if self.limited else None
 
     def _covers(self, uri: str, principal: Principal) -> bool:
         """Is there a resource at this URI for them?"""

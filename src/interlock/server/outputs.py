@@ -133,7 +133,7 @@ def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
 
 
 def _by_schema(schema: dict[str, Any]) -> Check:
-    from .json_schema import validator_of  # most authors write no schema, and their servers start without it
+    from ..wire.json_schema import validator_of  # most authors write no schema, and their servers start without it
 
     validate = validator_of(schema, "output_schema")
     return lambda data: validate(msgspec.json.decode(data))
@@ -156,7 +156,7 @@ def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Chec
 
 def _judge(schema: dict[str, Any]) -> Callable[[Any], None]:
     """By now a tool has run, so a schema that is too much to check must not lose what it gave."""
-    from .json_schema import validator_of
+    from ..wire.json_schema import validator_of
 
     try:
         return validator_of(schema)

@@ -32,6 +32,7 @@ from .about import About
 from .answers import Answers
 from .bounds import Concurrency
 from .calling import ThreadPolicy
+from .changes import Admits, Relay
 from .guards import GuardOptions, Guards
 from .home import Home
 from .icons import checked_icons
@@ -253,7 +254,6 @@ class Server:
 
         After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
         run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
-
         Over HTTP with `auth`, callers whose token lacks one of `scopes` are told which they need.
         """
 
@@ -384,24 +384,26 @@ class Server:
         self._offers.changes.close()
         self.asker.parking.close()
 
+    def relay_changes(self, relay: Relay) -> Callable[[str, str, Admits], None]:
+        """Tell `relay` of every change from now on; returns who is to be told of those of all processes."""
+        self._offers.changes.relay = relay
+        return self._offers.changed_somewhere
+
     def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        found = self._shown_tool(tool, principal)
+        found = self._offers.shown_tool(tool, principal)
         return () if found is None else found.param_headers
 
     def scopes_of(self, tool: str, principal: Principal | None = None) -> tuple[str, ...]:
         """What a token must allow before this tool is called over HTTP; nothing, for who does not see the tool."""
-        found = self._shown_tool(tool, principal)
+        found = self._offers.shown_tool(tool, principal)
         return () if found is None else found.scopes
 
-    def _shown_tool(self, tool: str, principal: Principal | None) -> RegisteredTool | None:
-        found = self._offers.tools.get(tool)
-        if found is None or (principal is not None and self._offers.limited and self._offers.hides(found, principal)):
-            return None
-        return found
-
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
-        """An ASGI application that serves this server over HTTP, alone or mounted in another one."""
+        """An ASGI application that serves this server over HTTP, alone or mounted in another one.
+
+        With `state` it is one of several that serve the same sessions.
+        """
         from ..transport.http_server import HttpApp  # a server over stdio starts without it
 
         return HttpApp(self, limits=limits, **options)
@@ -414,11 +416,16 @@ class Server:
         keepalive: Keepalive | None = None,
         host: str | None = None,
         port: int | None = None,
+        drain: float | None = None,
+        connections: int | None = None,
+        workers: int | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
-        otherwise), until the process is told to stop."""
-        where: dict[str, Any] = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+        otherwise), until the process is told to stop. Calls in flight then get `drain` seconds (5); at most
+        `connections` (4096) are open at once. `workers` are processes that share `state` or `store`."""
+        given = {"host": host, "port": port, "drain": drain, "connections": connections, "workers": workers}
+        where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
             from ..transport.runner import run_http
 
@@ -427,6 +434,8 @@ class Server:
                     "keepalive: over HTTP no connection is pinged, leave it out; timing=Timing(quiet=...) says how "
                     "often a quiet stream gives a sign of life"
                 )
+            if workers is not None and workers > 1 and self.store is not None:
+                options.setdefault("state", self.store)
             run_http(self.asgi(limits=limits, **options), **where)
         elif carrier == "stdio" and not where and not options:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)

@@ -17,14 +17,14 @@ takes as little as it can. Values that lead somewhere else make no match: see ur
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
-from urllib.parse import quote
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.limits import LONGEST_URI
+from ..wire.uri_expansion import OPERATORS, Expression, Variable, expanded
 from ..wire.uris import has_uri_characters, is_uri
 from .uri_shapes import Shape, Slot
 from .uri_values import free_text, pairs
@@ -35,24 +35,7 @@ Values = dict[str, str | list[str]]
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = ":/?#[]@!$&'()*+,;="
-_OPERATORS = "+#./;?&"
 _RANK = {"": 0, "+": 0, ".": 0, "/": 0, ";": 1, "?": 2, "&": 2, "#": 3}  # the order in which a URI has them
-
-
-class _Variable(msgspec.Struct, frozen=True):
-    name: str
-    many: bool
-
-
-class _Expression(msgspec.Struct, frozen=True):
-    text: str
-    operator: str
-    variables: tuple[_Variable, ...]
-
-    @property
-    def named(self) -> bool:
-        return self.operator in (";", "?", "&")
 
 
 class _Tail(msgspec.Struct, frozen=True):
@@ -85,7 +68,7 @@ class UriTemplate:
     def __init__(self, text: str, unchecked: Collection[str] = ()) -> None:
         self.text = text
         self._unchecked = frozenset(unchecked)
-        self._parts: list[tuple[str, _Expression | None]] = []
+        self._parts: list[tuple[str, Expression | None]] = []
         self._read()
         expressions = [expression for _, expression in self._parts if expression is not None]
         variables = [variable for expression in expressions for variable in expression.variables]
@@ -109,29 +92,29 @@ class UriTemplate:
             at = found.end()
         self._parts.append((self.text[at:], None))
 
-    def _expression(self, text: str, inner: str) -> _Expression:
-        operator = inner[0] if inner and inner[0] in _OPERATORS else ""
+    def _expression(self, text: str, inner: str) -> Expression:
+        operator = inner[0] if inner and inner[0] in OPERATORS else ""
         variables = tuple(self._variable(text, each) for each in inner[len(operator) :].split(","))
         if operator in ("+", "#") and (len(variables) > 1 or any(each.many for each in variables)):
             raise self._refusal(f"{text} cannot be read back, as its values may hold commas: use {{{operator}name}}")
         if operator in ("", ".") and any(variable.many for variable in variables[:-1]):
             raise self._refusal(f"{text} cannot be read back: only its last variable can take several values")
-        return _Expression(text, operator, variables)
+        return Expression(text, operator, variables)
 
-    def _variable(self, text: str, written: str) -> _Variable:
+    def _variable(self, text: str, written: str) -> Variable:
         name, many = written.removesuffix("*"), written.endswith("*")
         if ":" in name:
             raise self._refusal(f"{text} cannot be read back: it keeps the beginning of a value only")
         if not _NAME.fullmatch(name):
             raise self._refusal(f"{text}: {name!r} is no name of a parameter")
-        return _Variable(name, many)
+        return Variable(name, many)
 
     def _refusal(self, what: str) -> LocalError:
         return LocalError(f"{self.text!r}: {what}")
 
     # --- what can be read back ------------------------------------------------------------------
 
-    def _check(self, expressions: list[_Expression]) -> None:
+    def _check(self, expressions: list[Expression]) -> None:
         if not expressions:
             raise self._refusal("there is no variable in it")
         if len(set(self.names)) != len(self.names):
@@ -198,7 +181,7 @@ class UriTemplate:
             optional = len(expression.variables) if expression.operator in ("/", ".") else 0
         return steps, waiting, optional
 
-    def _slot(self, expression: _Expression, variable: _Variable) -> Slot:
+    def _slot(self, expression: Expression, variable: Variable) -> Slot:
         operator, several = expression.operator, len(expression.variables) > 1
         mark = operator if operator in ("/", ".") else ","
         banned = mark if several and mark != "/" else ""
@@ -210,7 +193,7 @@ class UriTemplate:
             unchecked=variable.name in self._unchecked,
         )
 
-    def _tail(self, tail: _Expression) -> _Tail:
+    def _tail(self, tail: Expression) -> _Tail:
         names = frozenset(variable.name for variable in tail.variables)
         return _Tail(tail.operator, names, names & self.many, "".join(self._literals()).count("&"))
 
@@ -239,28 +222,6 @@ class UriTemplate:
     def expand(self, values: Mapping[str, Any]) -> str:
         """The URI of these values, by the rules of RFC 6570; what is absent or None is left out."""
         return "".join(
-            literal + (_expanded(expression, values) if expression is not None else "")
+            literal + (expanded(expression, values, exact=True) if expression is not None else "")
             for literal, expression in self._parts
         )
-
-
-def _expanded(expression: _Expression, values: Mapping[str, Any]) -> str:
-    operator = expression.operator
-    pieces = [piece for variable in expression.variables for piece in _pieces(expression, variable, values)]
-    mark = {"?": "&", "+": ",", "#": ",", "": ","}.get(operator, operator)
-    return (operator if operator != "+" and pieces else "") + mark.join(pieces)
-
-
-def _pieces(expression: _Expression, variable: _Variable, values: Mapping[str, Any]) -> list[str]:
-    value = values.get(variable.name)
-    if value is None:
-        return []
-    safe = _RESERVED if expression.operator in ("+", "#") else ""
-    held = cast("Sequence[Any]", value if isinstance(value, list | tuple) else (value,))
-    written = [quote(str(each), safe=safe) for each in held]
-    if not variable.many:
-        written = [",".join(written)] if written else []
-    if not expression.named:
-        return written
-    bare = expression.operator == ";"  # an empty value has no `=` there (RFC 6570 §3.2.7)
-    return [variable.name if bare and not each else f"{variable.name}={each}" for each in written]

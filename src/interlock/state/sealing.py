@@ -8,13 +8,14 @@ is remembered in a store; several processes must share that too.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from os import urandom
 from typing import Any
 
-from ..wire.errors import LocalError, StoreFull
+from ..wire.errors import LocalError, StoreError, StoreFull
 from .memory_store import MemoryStore
 from .store import Store
 
@@ -69,10 +70,26 @@ class Seal:
         for key in keys:
             if len(key) != 32:
                 raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
+        self._own = not keys
         known = [_Key(key) for key in keys or [new_key()]]
         self._first = known[0]
         self._keys = {key.prefix: key for key in known}
         self._store = store or MemoryStore()
+
+    async def share(self, store: Store, place: str) -> None:
+        """Remember uses in this store, and seal with its key where none was configured: whoever comes first makes it,
+        and it stays. What was sealed before can still be opened here."""
+        self._store = store
+        if not self._own:
+            return
+        key = new_key()
+        if not await store.put(f"{place}/seal", key, until=math.inf, expect=0):
+            entry = await store.get(f"{place}/seal")
+            if entry is None or len(entry.value) != 32:
+                raise StoreError("the sealing key of the store cannot be read: give keys (state_keys=[...])")
+            key = entry.value
+        self._first = _Key(key)
+        self._keys[self._first.prefix] = self._first
 
     def seal(self, payload: bytes) -> str:
         key, nonce = self._first, urandom(_NONCE)

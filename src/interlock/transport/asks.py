@@ -14,10 +14,11 @@ from .fetching import fetch
 __all__ = ["asked"]
 
 
-async def asked(step: Ask, base: Endpoint, *, redirects: bool = True) -> Said:
+async def asked(step: Ask, base: Endpoint, *, redirects: bool = True, version: str | None = None) -> Said:
     """`base` is what the owner wrote; what it names is judged from there. Its own headers never go along.
 
-    Redirects within the origin are followed unless that is not wanted; others never are.
+    Redirects within the origin are followed unless that is not wanted; others never are. `version` is the revision that
+    is spoken, for who wants to know it with a GET.
     """
     if step.policy == "typed":
         endpoint = endpoint_of(step.url, step.headers, allowed_hosts=base.allowed)
@@ -28,7 +29,8 @@ async def asked(step: Ask, base: Endpoint, *, redirects: bool = True) -> Said:
     else:
         body = msgspec.json.encode(step.json) if step.json is not None else None
         media = "application/json"
-    got = await fetch(endpoint, step.method, body, media=media, accept=step.accept)
+    spoken = version if step.method == "GET" else None
+    got = await fetch(endpoint, step.method, body, media=media, accept=step.accept, version=spoken)
     if not redirects and got.url != endpoint.url:
         raise RemoteError(f"{endpoint.origin} answers from another place than was asked")
     return Said(status=got.status, headers=got.headers, body=got.body)

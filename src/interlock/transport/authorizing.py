@@ -7,17 +7,18 @@ back; what has to be renewed is renewed once for all who wait, and then the requ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..auth.challenges import Demand, demand_in
 from ..auth.plans import OAuth, Plan
-from ..auth.records import Records, Release, records_of
+from ..auth.records import Release
 from ..auth.secrets import Secret
 from ..auth.seeker import Got, Seeker
 from ..auth.steps import Ask, Hold, Load, Prepare, Said, Save, Step, Visit
 from ..revisions.http_requests import Reply
+from ..revisions.revision import Revision
 from ..wire.errors import CallTimeout, LocalError, LoginRequired
 from .asks import asked
 from .endpoints import Endpoint
@@ -36,21 +37,24 @@ _WIDENED = 2  # of them for more scopes
 class Authorizer:
     """The tokens for one endpoint. Several clients may share it; it is used on one loop at a time."""
 
-    def __init__(
-        self, plan: Plan, endpoint: Endpoint, *, may_be_own: bool = True, records: Records | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, endpoint: Endpoint) -> None:
         if any(name.lower() == "authorization" for name in endpoint.headers):
             raise LocalError("auth= and an Authorization header in headers= exclude each other")
         self._plan = plan
         self._endpoint = endpoint
-        self._records = records or records_of(plan.tokens)
-        self._seeker = Seeker(plan, endpoint.url, may_be_own=may_be_own)
+        self._seeker = Seeker(plan, endpoint.url)
+        self._version: str | None = None
         self._got: Got | None = None
         self._looked = False
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"Authorizer({self._endpoint.origin!r})"
+
+    def speak(self, rows: Mapping[str, Revision]) -> None:
+        """With these revisions: the oldest rules of authorization count only where one that has them is among them."""
+        self._seeker.may_be_own = any(row.own_issuer for row in rows.values())
+        self._version = max(rows)
 
     # --- for one request --------------------------------------------------------------------------
 
@@ -92,7 +96,7 @@ class Authorizer:
         with paused(seconds):
             try:
                 async with asyncio.timeout(seconds), self._turns.setdefault(loop, asyncio.Lock()):
-                    return await drive(begin(), self._plan, self._endpoint, self._records)
+                    return await drive(begin(), self._plan, self._endpoint, self._version)
             except TimeoutError as error:
                 if isinstance(error, CallTimeout):
                     raise  # of one request within
@@ -105,13 +109,18 @@ class Turn:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         self._got: Got | None = None
+        self._mended: Got | None = None
         self._used: Secret | None = None
+        self._verb = ""
         self._rounds = self._widened = 0
         self._granted = self._refreshed = False
-        self._next: Callable[[], Awaitable[Got | None]] | None = None
+        self._next: Callable[[], Awaitable[Got]] | None = None
 
     async def headers(self, verb: str, url: str) -> dict[str, str]:
-        self._got = await self._authorizer.present()
+        self._verb = verb
+        # what was just got for this request goes with it, however short its life is said to be
+        self._got = self._mended or await self._authorizer.present()
+        self._mended = None
         if self._got is None:
             return {}
         self._used = self._got.standing.token.access
@@ -120,8 +129,8 @@ class Turn:
     def refused(self, reply: Reply, url: str) -> bool:
         """Is it worth trying again? What has to be done first is done by `mend`."""
         news = self._got is not None and self._authorizer.nonce_heard(self._got, url, reply.nonce)
-        if reply.status not in (401, 403) or self._rounds >= _ROUNDS:
-            return False
+        if reply.status not in (401, 403) or self._rounds >= _ROUNDS or self._verb == "DELETE":
+            return False  # nobody is asked to log in so that a goodbye may be heard
         self._rounds += 1
         demand = demand_in(reply.challenge)
         if reply.status == 401:
@@ -145,17 +154,33 @@ class Turn:
     async def mend(self) -> None:
         if self._next is None:
             return
-        got = await self._next()
-        self._granted = got is not None and got.by == "granted"
-        self._refreshed = got is not None and got.by == "refreshed"
+        got = self._mended = await self._next()
+        self._granted, self._refreshed = got.by == "granted", got.by == "refreshed"
 
 
 # --- steps ----------------------------------------------------------------------------------------
 
 
-async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, records: Records) -> T:
-    """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there."""
-    doer = _Doer(plan, endpoint, records)
+async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, version: str | None = None) -> T:
+    """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there.
+
+    Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11). Who gives up
+    while a grant is being redeemed waits until what comes of it is kept: a refresh token is gone once it was sent, and
+    the new one would be lost.
+    """
+    doer = _Doer(plan, endpoint, version)
+    task = asyncio.get_running_loop().create_task(_driven(flow, doer))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        doer.hurry = True
+        if not doer.redeeming:
+            task.cancel()
+        await asyncio.wait([task])
+        raise
+
+
+async def _driven(flow: Generator[Step, Any, T], doer: _Doer) -> T:
     try:
         step = next(flow)
         while True:
@@ -173,12 +198,19 @@ async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, r
 
 
 class _Doer:
-    def __init__(self, plan: Plan, endpoint: Endpoint, records: Records) -> None:
-        self._plan, self._endpoint, self._records = plan, endpoint, records
+    def __init__(self, plan: Plan, endpoint: Endpoint, version: str | None) -> None:
+        self._plan, self._endpoint, self._records, self._version = plan, endpoint, plan.records, version
         self._held: dict[str, Release] = {}
         self._login: Login | None = None
+        self.redeeming = False
+        """What is done now changes what the server or the disk has: it is not broken off."""
+        self.hurry = False
+        """Nobody waits for the token any more: what came is kept, nothing else is begun."""
 
     async def do(self, step: Step) -> Any:
+        self.redeeming = isinstance(step, Save) or (isinstance(step, Ask) and step.form is not None)
+        if self.hurry and not isinstance(step, Save):
+            raise asyncio.CancelledError
         match step:
             case Ask():
                 return await self._ask(step)
@@ -195,7 +227,7 @@ class _Doer:
                 return await self._visit(step)
 
     async def _ask(self, step: Ask) -> Said:
-        return await asked(step, self._endpoint)
+        return await asked(step, self._endpoint, version=self._version)
 
     async def _hold(self, key: str) -> None:
         while key not in self._held:
@@ -205,12 +237,12 @@ class _Doer:
                 return
             await asyncio.sleep(_HELD_AGAIN)
 
-    async def _visit(self, step: Visit) -> str:
+    async def _visit(self, step: Visit) -> Secret:
         plan = self._user()
         assert self._login is not None
         try:
             async with asyncio.timeout(plan.login_seconds):
-                return await self._login.visit(step.url, step.state)
+                return Secret(await self._login.visit(step.url, step.state))
         except TimeoutError:
             raise LoginRequired(f"nobody logged in within {plan.login_seconds:g} s") from None
 

@@ -192,11 +192,12 @@ class Calls:
         loop: asyncio.AbstractEventLoop,
         withdraw: Callable[[int, str, bool], None],
         most: int = DEFAULT_LIMITS.waiting,
+        after: int = 0,
     ) -> None:
         self._loop = loop
         self._withdraw = withdraw
         self._most = most
-        self._last_id = 0
+        self._last_id = after
         self.waiting: dict[int | str, Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")

@@ -21,11 +21,12 @@ from ..wire.display import display
 from ..wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
+from ..wire.redaction import REDACTED
 from .lines import LineChannel
 from .pipes import FdReader
 from .process_tree import descendants, end_strays, end_tree, kill_group
 
-__all__ = ["Command", "ChildChannel"]
+__all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
 
 log = logging.getLogger("interlock.client")
 
@@ -77,6 +78,19 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """After its stdin was closed, before it is told to terminate."""
     terminate_seconds: float = 2.0
     """After that, before the whole tree is killed."""
+    hide: tuple[str, ...] = ()
+    """Texts that no message of ours shows, neither of the command nor of the program's stderr."""
+
+    def __repr__(self) -> str:
+        """Without the values of variables, and without what is hidden: it ends up in logs."""
+        args = [self.hidden(argument) for argument in self.args]
+        return f"Command({args!r}, env={sorted(self.env or ())!r}, cwd={self.cwd!r})"
+
+    def hidden(self, text: str) -> str:
+        """`text` as it may be shown."""
+        for secret in self.hide:
+            text = text.replace(secret, REDACTED)
+        return text
 
     @staticmethod
     def of(args: Sequence[str], **options: Any) -> Command:
@@ -95,18 +109,22 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 class _Tail:
     """The last bytes of a stream, always drained so that the child never blocks on it."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, command: Command | None = None) -> None:
         self._size = size
+        self._command = command
+        hide = command.hide if command is not None else ()
+        self._most = size + max((len(secret.encode()) for secret in hide), default=0)  # none is cut in the middle
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
         self._kept += chunk
-        if len(self._kept) > self._size:
-            del self._kept[: len(self._kept) - self._size]
+        if len(self._kept) > self._most:
+            del self._kept[: len(self._kept) - self._most]
 
     def text(self) -> str:
         """For people: control characters are escaped, line breaks stay."""
-        lines = self._kept.decode("utf-8", "replace").splitlines()
+        text = self._kept.decode("utf-8", "replace")
+        lines = (self._command.hidden(text)[-self._size :] if self._command is not None else text).splitlines()
         return "\n".join(display(line, self._size) for line in lines).strip()
 
 
@@ -123,7 +141,7 @@ class ChildChannel:
         self._command = command
         self._limits = limits
         self._on_stderr = on_stderr
-        self._stderr = _Tail(limits.stderr_bytes)
+        self._stderr = _Tail(limits.stderr_bytes, command)
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: LineChannel | None = None
         self._errors: FdReader | None = None
@@ -139,6 +157,10 @@ class ChildChannel:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def hidden(self, text: str) -> str:
+        """`text` of the program's as it may be shown."""
+        return self._command.hidden(text)
+
     def stderr_tail(self) -> str:
         return self._stderr.text()
 
@@ -146,7 +168,7 @@ class ChildChannel:
         self._receiver = receiver
         process = self._process = self._spawn()
         # If nobody ever closes us, the group still goes when this object or the interpreter does.
-        self._release = weakref.finalize(self, _give_up, process.pid, self._descriptors)
+        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._descriptors)
         assert process.stdin and process.stdout and process.stderr
         stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
         for stream in (process.stdin, process.stdout, process.stderr):
@@ -184,7 +206,8 @@ class ChildChannel:
         if self._on_stderr is not None:
             self._on_stderr(chunk)
         else:
-            log.debug("stderr of pid %s: %r", self.pid, chunk[:1000])
+            shown = self._command.hidden(chunk.decode("utf-8", "replace")) if self._command.hide else chunk
+            log.debug("stderr of pid %s: %r", self.pid, shown[:1000])
 
     # --- its end ----------------------------------------------------------------------------------
 
@@ -279,7 +302,9 @@ class ChildChannel:
             self._lines.lose(ConnectionClosed("the connection was closed"))
 
 
-def _give_up(pid: int, descriptors: list[int]) -> None:
+def _give_up(owner: int, pid: int, descriptors: list[int]) -> None:
+    if os.getpid() != owner:
+        return  # we are a fork of its owner, which still uses it
     kill_group(pid)
     for descriptor in descriptors:
         try:

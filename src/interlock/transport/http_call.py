@@ -3,7 +3,8 @@
 The author's code runs in the request's own task. Whoever ends the request (the client by going away, a deadline, the
 server by stopping) cancels that task and says why; the carrier then takes the cancellation back, as a timeout does.
 Most calls are over before anything beside that task is started: the client is watched only from the first tick on, and
-the answer becomes a stream of events only with the first notification.
+the answer becomes a stream of events only with the first notification. What is said within one turn of the loop leaves
+together, with the answer if that is there by then: one write instead of one for each.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from ..revisions.http_guard import Accepts, too_large
 from ..revisions.http_rules import HttpRefusal, status_of
+from ..revisions.http_session_rules import SESSION
 from ..wire.errors import InternalError, Refused
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Frame, Id, encode_error, encode_notice
@@ -31,6 +33,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 log = logging.getLogger("interlock.http")
+_TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over
+_TURN = 32  # events, as above; and writes of one stream after which everybody else has a turn
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
@@ -118,6 +122,12 @@ class HttpCall(msgspec.Struct, eq=False):
     _answered: bool = False
     _streaming: bool = False
     _lock: asyncio.Lock | None = None
+    _held: list[bytes] = []
+    """Events that were said and are not written yet."""
+    _held_bytes: int = 0
+    _flusher: asyncio.Handle | asyncio.Task[None] | None = None
+    """What writes them when this turn of the loop is over."""
+    _written: int = 0
     _background: list[asyncio.Task[None]] = []
     _timer: asyncio.TimerHandle | None = None
     id: Id | None = None
@@ -141,6 +151,11 @@ class HttpCall(msgspec.Struct, eq=False):
     def answered(self) -> bool:
         """Has its response ended, or is it about to?"""
         return self._answered
+
+    @property
+    def streaming(self) -> bool:
+        """Has a stream begun?"""
+        return self._streaming
 
     @property
     def whole(self) -> bool:
@@ -188,6 +203,8 @@ class HttpCall(msgspec.Struct, eq=False):
         self._beat.leave(self)
         if self._timer is not None:
             self._timer.cancel()
+        if self._flusher is not None:
+            self._flusher.cancel()
         for task in self._background:
             task.cancel()
         if self.end is not None and self._task is not None:
@@ -205,7 +222,9 @@ class HttpCall(msgspec.Struct, eq=False):
 
     async def read(self, limit: int) -> bytes | None:
         """The whole body; None when it is over before that, because it is too long or the client is gone."""
-        message = await self._receive()
+        take_body = _beside_asgi(self._receive, "take_body")
+        here = None if take_body is None else take_body()
+        message: Message = await self._receive() if here is None else {"type": "http.request", "body": here}
         body: bytes = message.get("body", b"")
         if message.get("more_body") or message["type"] != "http.request" or len(body) > limit:
             found = await self._read_on(message, limit)
@@ -248,16 +267,24 @@ class HttpCall(msgspec.Struct, eq=False):
             told = f"The answer is too large: {len(answer)} bytes, the limit is {self._limit}"
             answer = encode_error(self.id, InternalError(told))
         self._answered = True
-        if self._streaming or not self._accepts.json:
+        if self._streaming or self._held or not self._accepts.json:
             return self._write(encode_event(answer), last=True)
-        return self._respond(status_of(answer), [_JSON], answer)
+        return self._json(status_of(answer), answer)
 
-    async def respond(self, status: int, body: bytes) -> None:
+    def respond(self, status: int, body: bytes) -> Awaitable[None]:
         """JSON in one piece, with a status that the caller chose."""
-        if self.end is None:
-            self._answered = True
-            named = [] if self.session is None else [(b"mcp-session-id", self.session)]
-            await self._respond(status, [_JSON, *named], body)
+        if self.end is not None:
+            return _nothing()
+        self._answered = True
+        if self.session is None:
+            return self._json(status, body)
+        return self._respond(status, [_JSON, (SESSION, self.session)], body)
+
+    def _json(self, status: int, body: bytes) -> Awaitable[None]:
+        answer_json = _beside_asgi(self._send, "answer_json")
+        if answer_json is not None and answer_json(status, body):
+            return _nothing()
+        return self._respond(status, [_JSON], body)
 
     async def refuse(self, refusal: HttpRefusal) -> None:
         """Say no without a JSON-RPC answer."""
@@ -284,7 +311,8 @@ class HttpCall(msgspec.Struct, eq=False):
         elif self.end is End.STOPPING and self.id is not None:
             self._answered = True
             answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
-            await (self._write(encode_event(answer), last=True) if self._streaming else self._unavailable(answer))
+            streams = self._streaming or self._held
+            await (self._write(encode_event(answer), last=True) if streams else self._unavailable(answer))
         elif self.end is End.LATE:
             await self.refuse(HttpRefusal.saying(408, f"Refused: {self.end.value}", ("connection", "close")))
         else:
@@ -319,8 +347,28 @@ class HttpCall(msgspec.Struct, eq=False):
 
     async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         """Waits while the client does not read. Nothing is said after the answer, nor to who reads no streams."""
-        if not self._answered and self.end is None and self._accepts.events:
-            await self._write(encode_event(encode_notice(method, params)))
+        if self._answered or self.end is not None or not self._accepts.events:
+            return
+        event = encode_event(encode_notice(method, params))
+        self._held.append(event)
+        self._held_bytes += len(event)
+        if self._held_bytes >= _TOGETHER or len(self._held) >= _TURN:
+            await self._write(b"")
+            await asyncio.sleep(0)  # writing waits for nothing while there is room: who speaks on and on does
+        elif self._lock is not None and self._lock.locked():
+            await self._write(b"")
+        elif self._flusher is None:
+            self._flusher = self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        held = self._held and self.end is None
+        self._flusher = self.loop.create_task(self._write_held()) if held else None
+
+    async def _write_held(self) -> None:
+        try:
+            await self._write(b"")
+        finally:
+            self._flusher = None
 
     async def call(
         self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience
@@ -339,23 +387,42 @@ class HttpCall(msgspec.Struct, eq=False):
             await self._write(events, last=True)
 
     async def _write(self, event: bytes, *, last: bool = False) -> None:
-        """One event after the other, whoever writes; the first one begins the stream."""
+        """What is held and this, whoever writes; the first event begins the stream."""
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:
             if self._answered and not last:
                 return
+            if self._held:
+                event = self._take_held() + event
+            elif not event and not last:
+                return  # somebody else has written it meanwhile
+            self._written += 1
+            if not self._written % _TURN:
+                await asyncio.sleep(0)  # writing waits for nothing while there is room, or once the client is gone
             stalled = self.loop.call_later(self._timing.stalled, self.stop, End.STALLED)
             try:
                 if not self._streaming:
-                    self._streaming = True
-                    named = _EVENTS if self.session is None else [*_EVENTS, (b"mcp-session-id", self.session)]
-                    await self._put({"type": "http.response.start", "status": 200, "headers": named})
-                    if not last:
-                        self._background.append(self.loop.create_task(self._keep_alive()))
+                    await self._begin_stream(len(event) if last else None)
                 await self._put({"type": "http.response.body", "body": event, "more_body": not last})
             finally:
                 stalled.cancel()
+
+    def _take_held(self) -> bytes:
+        events = b"".join(self._held)
+        self._held.clear()
+        self._held_bytes = 0
+        return events
+
+    async def _begin_stream(self, length: int | None) -> None:
+        """Its head; with the length of a stream that is over as it begins."""
+        self._streaming = True
+        headers = _EVENTS if self.session is None else [*_EVENTS, (SESSION, self.session)]
+        if length is not None:
+            headers = [*headers, (b"content-length", b"%d" % length)]
+        await self._put({"type": "http.response.start", "status": 200, "headers": headers})
+        if length is None:
+            self._background.append(self.loop.create_task(self._keep_alive()))
 
     async def _keep_alive(self) -> None:
         """Comments, so that no proxy takes a quiet stream for a dead one."""
@@ -365,3 +432,8 @@ class HttpCall(msgspec.Struct, eq=False):
 
 
 async def _nothing() -> None: ...
+
+
+def _beside_asgi(way: Any, name: str) -> Callable[..., Any] | None:
+    """What our own runner can do more than ASGI asks; None where it is another one, or somebody stands between us."""
+    return getattr(getattr(way, "__self__", None), name, None)

@@ -30,6 +30,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience, Told
 from ..wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..wire.sse import EventParser
+from .call_headers import headers_now
 from .calls import Call, Calls, progress_of
 from .endpoints import Endpoint
 from .http_line import HttpLine
@@ -142,7 +143,7 @@ class HttpLink:
         if version is None and self._edge is not None:
             version = self._edge.revision.name
         more = self._edge.headers_of(method, params) if self._edge is not None else _NO_HEADERS
-        return headers_for(method, params, version, {**self._endpoint.headers, **more})
+        return headers_for(method, params, version, {**headers_now(self._endpoint), **more})
 
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
         """Closing the response stream tells the server; no message does."""

@@ -2,10 +2,14 @@
 
 uvicorn writes the head of a response before it knows the body: two system calls, two packets, and a client that wakes
 up twice. ASGI asks servers to wait for the first piece of the body, and so does this one.
+
+What most calls are, a body that is here and an answer in one piece, our own application takes and gives without the
+messages of ASGI; it finds these ways by itself, where nothing stands between it and this cycle (http_call.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -13,6 +17,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 __all__ = ["Cycle"]
 
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
+_JSON_OF = b"content-type: application/json\r\ncontent-length: "
+_FAILED, _STOPPED = 500, 503
 _COPIED = 64 * 1024  # bytes of a body up to which it is copied behind its head; longer ones are handed over as they are
 
 
@@ -20,6 +26,35 @@ class Cycle(RequestResponseCycle):
     """Everything that is not a whole answer to a POST on a connection that stays is uvicorn's affair."""
 
     held: Any = None  # the beginning of a response, until something of its body comes
+
+    async def run_asgi(self, app: Any) -> None:
+        """An answer that was begun and breaks off is cut, so that nobody takes it for a whole one.
+
+        Only what failed is an error: a client that does not read ends its answer as well, and so does a server that
+        has to stop, where what is thrown away with the loop is not looked at any more.
+        """
+        try:
+            await app(self.scope, self.receive, self.send)
+        except asyncio.CancelledError:
+            await self.break_off(_STOPPED)
+        except Exception as error:
+            self.logger.error("! the application failed", exc_info=error)
+        await self.break_off(_FAILED)
+        self.on_response = _nothing
+
+    async def break_off(self, status: int) -> None:
+        """For what is not answered by now."""
+        if self.response_complete or self.disconnected:
+            return
+        if self.response_started:
+            self.transport.close()
+            return
+        if status == _FAILED:
+            await self.send_500_response()
+            return
+        headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def send(self, message: Any) -> None:
         held = self.held
@@ -53,6 +88,26 @@ class Cycle(RequestResponseCycle):
         lines.append(b"\r\n")
         return b"".join(lines) if framed else None
 
+    # --- without messages -------------------------------------------------------------------------
+
+    def take_body(self) -> bytes | None:
+        """The whole body, when it is here: instead of the first `receive`."""
+        if self.more_body or self.disconnected or self.response_complete or self.waiting_for_100_continue:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        self.flow.resume_reading()
+        self.message_event.clear()
+        return body
+
+    def answer_json(self, status: int, body: bytes) -> bool:
+        """A whole answer. False: it has to be sent as any other."""
+        if self.response_started or self.held is not None or not self.keep_alive or self.scope["method"] != "POST":
+            return False
+        if self.disconnected or self.flow.write_paused:
+            return False
+        self.put(b"%b%b%d\r\n\r\n" % (STATUS_LINE[status], _JSON_OF, len(body)), body)
+        return True
+
     def put(self, head: bytes, body: bytes) -> None:
         if len(body) <= _COPIED:
             self.transport.write(head + body)
@@ -61,3 +116,6 @@ class Cycle(RequestResponseCycle):
         self.response_started = self.response_complete = True
         self.message_event.set()
         self.on_response()
+
+
+def _nothing() -> None: ...

@@ -6,6 +6,7 @@ a notification is known to be accepted, one call can fail alone, and giving a ca
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..revisions.client_side import ClientSide
 from ..wire.errors import InterlockError, MessageTooLarge
 from ..wire.frames import Frame, Id, encode_notice
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .call_headers import call_headers
 from .duplex import Duplex
 from .http_posting import Posting
 
@@ -46,6 +48,8 @@ class HttpLine(Duplex):
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
         """The message stops the server's work: a response that is not read any more does not, in this era."""
         self._posting.let_go(id)
+        if asyncio.current_task() is None:  # a deadline passed: the timer was set by whoever called last
+            call_headers.set((None, {}))
         super()._withdraw(id, reason, cancellable)
 
     # --- what the channel says of one call --------------------------------------------------------

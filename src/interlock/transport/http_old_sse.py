@@ -24,12 +24,12 @@ from .duplex import Duplex
 from .http_call import HttpCall
 from .living import Lives
 
-__all__ = ["OldConnections", "SSE", "MESSAGES"]
+__all__ = ["ACCEPTED", "OldConnections", "SSE", "MESSAGES"]
 
 SSE, MESSAGES = "/sse", "/messages"
 _KEY = "session_id"
 _LONGEST_QUERY = 1024
-_ACCEPTED = HttpRefusal(202)
+ACCEPTED = HttpRefusal(202)
 _NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
 _UNNAMED = HttpRefusal.saying(400, "Post to the address that the endpoint event has told")
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
@@ -123,12 +123,20 @@ class OldConnections:
         id = new_id()
         connection = self._by_id[id] = self._connect(principal, call.address)
         try:
+            await self._opened(id, principal)
             where = f"{root}{MESSAGES}?{_KEY}={id}".encode()
             await call.send_events(encode_event(where, name="endpoint"))
             await _hand_on(call, connection)
         finally:
             del self._by_id[id]
             await connection.close()
+            await self._closed(id, principal)
+
+    async def _opened(self, id: str, principal: Principal) -> None:
+        """Its client is about to hear where to post."""
+
+    async def _closed(self, id: str, principal: Principal) -> None:
+        """It is over."""
 
     def _connect(self, principal: Principal, address: str) -> _Connection:
         channel = _Channel()
@@ -147,15 +155,22 @@ class OldConnections:
 
     async def post(self, call: HttpCall, body: bytes, query: bytes, principal: Principal) -> None:
         """POST: a message of the client's. Whatever is to be said about it is said on its stream."""
-        id = _named(query)
+        id = self._named(query)
         connection = self._by_id.get(id) if id is not None else None
         if connection is None or connection.principal != principal:
             await call.refuse(UNKNOWN if id is not None else _UNNAMED)
         elif sum(each.in_flight for each in self._by_id.values()) >= self._limits.in_flight:
             await call.refuse(_BUSY)
         else:
-            await call.refuse(_ACCEPTED)
+            await call.refuse(ACCEPTED)
             connection.received(body)
+
+    def _named(self, query: bytes) -> str | None:
+        try:
+            found = parse_qs(query[:_LONGEST_QUERY].decode("latin-1"), max_num_fields=10).get(_KEY, [])
+        except ValueError:
+            return None
+        return found[0] if len(found) == 1 else None
 
     def stop(self) -> None:
         """End all that are there, each with the answers that its client still waits for."""
@@ -176,11 +191,3 @@ async def _hand_on(call: HttpCall, connection: _Connection) -> None:
         else:
             await channel.changed()
     await call.end_events(b"")
-
-
-def _named(query: bytes) -> str | None:
-    try:
-        found = parse_qs(query[:_LONGEST_QUERY].decode("latin-1"), max_num_fields=10).get(_KEY, [])
-    except ValueError:
-        return None
-    return found[0] if len(found) == 1 else None

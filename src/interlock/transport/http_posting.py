@@ -19,6 +19,7 @@ from ..wire.errors import ConnectionClosed, ConnectionEnded, InterlockError, Loc
 from ..wire.frames import Frame, Id
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
+from .call_headers import headers_now
 from .endpoints import Endpoint
 from .outbound import Credentials, Errands, Outbound
 from .pausing import movable
@@ -124,7 +125,7 @@ class Posting:
         raise NotImplementedError
 
     def _headers(self, verb: Literal["POST", "GET", "DELETE"], after: str | None = None) -> dict[str, str]:
-        return session_headers(verb, self._endpoint.headers, version=self.version, after=after)
+        return session_headers(verb, headers_now(self._endpoint), version=self.version, after=after)
 
     @property
     def delivered(self) -> int | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from math import inf
 from typing import Any
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
-from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ..wire.flag import Flag
 from .http_cycle import Cycle
 
 __all__ = ["Bounded", "bounded_by"]
@@ -25,6 +24,8 @@ _HEAD_SECONDS = 30.0  # that the head of a request may take to come; then it is 
 _HEAD_BYTES = 64 * 1024  # that it may have while it is incomplete; more is 431
 _MARGIN = 1024 * 1024  # bytes beside the data that may come with one chunk of a body: they arrive in large pieces
 _TAKES_NOTHING = 60.0  # seconds after which a connection is cut whose peer took nothing of what was written
+_TURNED_AWAY = 256  # connections beyond the cap that are told so; further ones are closed without a word
+_TURNING_AWAY = 5.0  # seconds in which one of them has to say what it wants, to hear that there is no room
 _PIPELINED = 64  # requests that may wait for the one before them; a connection with more is closed
 _NOT_PASSED_ON = (b"upgrade", b"http2-settings", b"connection")
 
@@ -44,11 +45,13 @@ _TRAILERS = _Dropped()
 
 
 class Bounded(HttpToolsProtocol):
-    """One connection. `bounded_by` says how long the body of a request may be."""
+    """One connection. `bounded_by` says how long the body of a request may be, and how many of them there are."""
 
     app: Any
     cycle: Any  # of the newest request; None before the first one
     body_bytes = 0
+    most = 0
+    surplus: asyncio.TimerHandle | None = None  # of a connection there is no room for
     head: int | None = None  # bytes of a request's head that is not complete yet
     chunk: int | None = None  # bytes since a chunk of the body began; after the last one come its trailers
     late: asyncio.TimerHandle | None = None
@@ -64,14 +67,20 @@ class Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.expect_head()
+        if len(self.connections) > self.most + _TURNED_AWAY:
+            transport.abort()
+        elif len(self.connections) > self.most:
+            self.surplus = self.loop.call_later(_TURNING_AWAY, transport.abort)
+        else:
+            self.expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """uvicorn tells only the newest request: the ones before it would run on for nobody."""
         super().connection_lost(exc)
         self.in_time()
-        if self.idle is not None:
-            self.idle.cancel()
+        for timer in (self.idle, self.surplus):
+            if timer is not None:
+                timer.cancel()
         self.taken()
         for cycle in self.earlier:
             if not cycle.response_complete:
@@ -151,7 +160,7 @@ class Bounded(HttpToolsProtocol):
         scope["path"] = unquote(path) if "%" in path else path
         scope["raw_path"] = raw_path
         scope["query_string"] = url.query or b""
-        full = max(len(self.connections), len(self.tasks)) >= (self.limit_concurrency or inf)
+        message_event: Any = Flag()
         cycle = self.cycle = Cycle(
             scope=scope,
             transport=self.transport,
@@ -160,12 +169,12 @@ class Bounded(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=False,
             default_headers=[],
-            message_event=asyncio.Event(),
+            message_event=message_event,
             expect_100_continue=self.expect_100_continue,
             keep_alive=version != "1.0" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        app = service_unavailable if full else self.app
+        app = self.app if self.surplus is None else _no_room
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, app)
         else:
@@ -277,6 +286,15 @@ class _Over:
 _OVER: Any = _Over()
 
 
-def bounded_by(body_bytes: int) -> type[Bounded]:
-    """The protocol for an application that reads no longer bodies than that."""
-    return type("Bounded", (Bounded,), {"body_bytes": body_bytes})
+async def _no_room(scope: Any, receive: Any, send: Any) -> None:
+    """Hears the request out: a connection closed under a client that writes is reset, and the answer lost with it."""
+    while (await receive()).get("more_body"):
+        pass
+    headers = [(b"retry-after", b"1"), (b"connection", b"close"), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def bounded_by(body_bytes: int, connections: int) -> type[Bounded]:
+    """The protocol for an application that reads no longer bodies than that, on so many connections at once."""
+    return type("Bounded", (Bounded,), {"body_bytes": body_bytes, "most": connections})

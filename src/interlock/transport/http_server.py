@@ -1,40 +1,39 @@
 """A handler as an ASGI application: the Streamable HTTP transport, for any ASGI server or framework.
 
 It needs nothing but `scope`, `receive` and `send`. What may be asked at all is decided by the headers
-(revisions/http_guard.py), then who asks (`auth` or `authenticate`), then the body is read and judged
-(revisions/http_side.py).
+(revisions/http_guard.py), then who asks (admission.py), then the body is read and judged (revisions/http_side.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from msgspec import UNSET
 
-from ..auth.judging import Admitted
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
-from ..revisions.http_session_rules import SESSION, is_outside
-from ..revisions.http_side import HttpSide, OfSession
+from ..revisions.http_session_rules import SESSION, asks, is_outside
+from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
+from ..wire.display import display
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
-from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
+from ..wire.exchange import Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
+from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
-from .http_old_sse import MESSAGES, SSE, OldConnections
+from .http_old_sse import OldConnections
+from .http_places import Place, Places, sign_of_life
 from .http_sessions import SessionBounds, Sessions
+from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
-from .protecting import protector_of
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 
@@ -42,15 +41,12 @@ log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
 DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
+_LOOKS = 0.02  # seconds between two looks whether everything has ended, once it is stopping
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
-_OLD = {SSE: "GET", MESSAGES: "POST"}
-_ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST, GET, DELETE"))
-
-Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
-"""Takes the headers (names in small letters); says who asks, or refuses. Called before the body is read."""
+_ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.ENDPOINT.value))
 
 
 class HttpOptions(TypedDict, total=False):
@@ -64,6 +60,8 @@ class HttpOptions(TypedDict, total=False):
     body_bytes: int
     timing: Timing
     sessions: SessionBounds | None
+    state: Shared | None
+    health: str | None
 
 
 class HttpApp:
@@ -72,7 +70,11 @@ class HttpApp:
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
     change notices, are served at once, further ones are refused with 503. Clients of the handshake revisions have
-    sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    sessions within the bounds of `sessions`; None serves the stateless revision alone. GET `health` says whether new
+    requests are taken, to everybody; None leaves it out.
+
+    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
+    any of them serves any request of any session.
     """
 
     def __init__(
@@ -87,19 +89,15 @@ class HttpApp:
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
+        state: Shared | None = None,
+        health: str | None = "/health",
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
-        if not path.startswith("/"):
-            raise LocalError(f"the path {path!r} must begin with a slash")
         self.path = path
-        self._handler = handler
+        self.handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
-        auth = auth or getattr(handler, "auth", None)
-        if auth is not None and authenticate is not None:
-            raise LocalError("auth and authenticate both say who asks: give one of them")
-        self._authenticate = authenticate
-        self._protector = auth and protector_of(auth, path, handler, self._guard.named)
+        self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
         self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
@@ -108,20 +106,23 @@ class HttpApp:
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
         self._lives = lives_of(handler)
+        asker = asker_of(handler)
+        self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
+        self.shared = self._sharing is not None
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
-            self._sessions = Sessions(outer, spoken, bounds=sessions, **common)
-            self._old = OldConnections(outer, spoken, most=sessions.most, **common)
-        self._side = HttpSide(
-            handler, spoken, asker=asker_of(handler), filter=lambda _: outer, sessions=self._sessions is not None
+            self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
+            self._old = old_of(self._sharing, outer, spoken, most=sessions.most, **common)
+        self._places = Places(path, health=health, old=self._old is not None)
+        self._side = side_of(
+            self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
         self._listening = 0
-        self._stopping = False
-        self._idle: asyncio.Event | None = None
+        self._stopping = self._settled = False
         self._held = False
         self.failure: LocalError | None = None
         """Why it could not start, if it could not."""
@@ -130,8 +131,8 @@ class HttpApp:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
             return
-        if self._protector and self._protector.beside and self._protector.beside.serves(scope["path"]):
-            await self._protector.beside(scope, receive, send)
+        if self._admission.serves(scope["path"]):
+            await self._admission.serve(scope, receive, send)
             return
         if not self._held:
             self._hold()  # no lifespan event came
@@ -140,27 +141,30 @@ class HttpApp:
         call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
         call.client = scope.get("client")
         self._beat.join(call)
+        place = self._places.find(scope)
         try:
-            refusal = self._refusal(scope, headers)
+            refusal = self._refusal(place, scope["method"], headers)
             if refusal is not None:
                 await call.refuse(refusal)
                 return
             self._calls.add(call)
-            await self._serve(call, headers, scope)
+            await self._serve(call, headers, place, scope)
         except asyncio.CancelledError:
             if call.end is None:
                 raise
         finally:
             call.close()
             self._calls.discard(call)
-            if self._idle is not None and not self._calls:
-                self._idle.set()
         if call.end is not None:
             await self._ended(call)
 
     async def _other(self, kind: str, receive: Receive, send: Send) -> None:
         if kind == "lifespan":
-            await self._live(receive, send)
+            try:
+                await self._live(receive, send)
+            except asyncio.CancelledError:
+                if not self._stopping:
+                    raise  # else its end took longer than the process has
         elif kind == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
@@ -174,7 +178,7 @@ class HttpApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                self._stopping = False
+                self._stopping = self._settled = False
                 if not await self._start(send):
                     return
             elif message["type"] == "lifespan.shutdown":
@@ -186,6 +190,8 @@ class HttpApp:
     async def _start(self, send: Send) -> bool:
         self._hold()
         try:
+            if self._sharing is not None:
+                await self._sharing.ready()
             await self._lives.start()
         except LocalError as error:
             self.failure = error
@@ -197,8 +203,7 @@ class HttpApp:
 
     async def _let_go(self) -> None:
         self._held = False
-        if self._sessions is not None:
-            await self._sessions.close()
+        await self._end_sessions()
         self._lives.leave(self)
         await self._lives.settle()
 
@@ -219,7 +224,7 @@ class HttpApp:
     @property
     def watcher(self) -> Watcher | None:
         """Who looks after the loop it is served on, if its handler brings somebody."""
-        return getattr(self._handler, "stalls", None)
+        return getattr(self.handler, "stalls", None)
 
     @property
     def in_flight(self) -> int:
@@ -229,7 +234,7 @@ class HttpApp:
     def stop(self) -> None:
         """Refuse new requests and end the streams of change notices with their results."""
         self._stopping = True
-        stop_listening = getattr(self._handler, "stop_listening", None)
+        stop_listening = getattr(self.handler, "stop_listening", None)
         if stop_listening is not None:
             stop_listening()
         if self._sessions is not None and self._old is not None:
@@ -238,17 +243,24 @@ class HttpApp:
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
-        if self._calls:
-            self._idle = asyncio.Event()
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._idle.wait()
-            except TimeoutError:
-                pass
+        deadline = asyncio.get_running_loop().time() + seconds
+        while self._busy and (left := deadline - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, _LOOKS))
+        self._settled = True
         for call in list(self._calls):
             call.stop(End.STOPPING)
+        await self._end_sessions()
+
+    async def _end_sessions(self) -> None:
         if self._sessions is not None:
             await self._sessions.close()
+        if self._sharing is not None:
+            await self._sharing.leave()
+
+    @property
+    def _busy(self) -> bool:
+        """Also with calls of sessions whose client has gone: it may come back for the answer."""
+        return bool(self._calls) or (self._sessions is not None and self._sessions.running > 0)
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -256,26 +268,26 @@ class HttpApp:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError  # somebody else wants this task to end, too
-        log.debug("= a request was ended: %s", call.end and call.end.value)
+        told = log.info if call.end is End.STALLED else log.debug
+        told("= a request of %s was ended: %s", display(call.address, 60) or "somebody", call.end and call.end.value)
         await call.tell_end()
 
-    def _refusal(self, scope: Message, headers: Headers) -> HttpRefusal | None:
-        if not self._is_here(scope):
-            if self._protector and (document := self._protector.document(scope["path"], scope["method"])) is not None:
-                return self._guard.foreign(headers) or document
-            if self._old is not None and (place := self._place(scope)) in _OLD:
-                return self._refusal_of_old(place, scope["method"], headers)
-            body = f"Not found: the MCP endpoint is {self.path}\n".encode()
-            return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
-        if scope["method"] != "POST":
-            return self._guard.foreign(headers) or self._no_method(scope["method"], headers)
+    def _refusal(self, place: Place | None, method: str, headers: Headers) -> HttpRefusal | None:
+        if place is not Place.ENDPOINT:
+            return self._refusal_elsewhere(place, method, headers)
+        if method != "POST":
+            return self._guard.foreign(headers) or self._no_method(method, headers)
         if not self._guard.lets_through(headers):
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
                 return refusal
-        if self._stopping:
+        if self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
         return _BUSY if len(self._calls) - self._listening >= self._limits.in_flight else None
+
+    def _turns_away(self, *, unless: bool) -> bool:
+        """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
+        return self._stopping and (self._settled or not unless)
 
     def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
         """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
@@ -286,52 +298,47 @@ class HttpApp:
             return _ONLY_POST
         if method not in ("GET", "DELETE"):
             return _ONLY_THESE
-        if self._stopping:
+        if self._turns_away(unless=method == "DELETE" or b"last-event-id" in headers.values):
             return _STOPPING
         return _BUSY if method == "GET" and self._listening >= self._limits.in_flight else None
 
-    def _refusal_of_old(self, place: str, method: str, headers: Headers) -> HttpRefusal | None:
+    def _refusal_elsewhere(self, place: Place | None, method: str, headers: Headers) -> HttpRefusal | None:
+        if place is None:
+            body = f"Not found: the MCP endpoint is {self.path}\n".encode()
+            return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
+        if place is Place.HEALTH:
+            return sign_of_life(method, self._stopping)
         if (refusal := self._guard.foreign(headers)) is not None:
             return refusal
-        if method != _OLD[place]:
-            return HttpRefusal.saying(405, f"This is for {_OLD[place]}", ("allow", _OLD[place]))
+        if method != place.value:
+            return HttpRefusal.saying(405, f"This is for {place.value}", ("allow", place.value))
         if method == "POST" and (refusal := self._guard.unreadable(headers)) is not None:
             return refusal
-        if self._stopping:
+        if self._turns_away(unless=method == "POST"):
             return _STOPPING
         busy = self._listening if method == "GET" else len(self._calls) - self._listening
         return _BUSY if busy >= self._limits.in_flight else None
 
-    def _is_here(self, scope: Message) -> bool:
-        path: str = scope["path"]
-        if path == self.path and not scope.get("root_path"):
-            return True
-        path = self._place(scope)
-        return path == self.path or (self.path == "/" and not path)
-
-    def _place(self, scope: Message) -> str:
-        """The path below the point where a framework mounted us; some servers leave that point out of it."""
-        path: str = scope["path"]
-        root: str = scope.get("root_path", "").rstrip("/")
-        return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
-
-    async def _serve(self, call: HttpCall, headers: Headers, scope: Message) -> None:
-        asked = self._protector is not None or self._authenticate is not None
-        found = await self._ask_who(call, headers, scope) if asked else ANONYMOUS
+    async def _serve(self, call: HttpCall, headers: Headers, place: Place | None, scope: Message) -> None:
+        if self._sharing is not None and not await joined(self._sharing, call):
+            return
+        found = await self._admission.who(call, headers, scope) if self._admission.asks else ANYBODY
         if isinstance(found, HttpRefusal):
             await call.refuse(found)
             return
         body = await call.read(self.body_bytes)
         if body is None:
             return
-        principal = found.principal if isinstance(found, Admitted) else found
-        if isinstance(found, Admitted) and self._protector and (lacks := self._protector.lacking(found, body)):
+        if self._admission.asks and (lacks := self._admission.lacking(found, body)) is not None:
             await call.refuse(lacks)
             return
+        principal = found.principal
         sessions = self._sessions
-        if sessions is None:
+        if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
+            await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
+        elif sessions is None:
             await self._serve_one(call, body, headers, principal)
-        elif scope["method"] != "POST" or (scope["path"].endswith(MESSAGES) and not self._is_here(scope)):
+        elif scope["method"] != "POST" or place is not Place.ENDPOINT:
             await self._serve_old(call, body, headers, principal, scope)
         elif SESSION in headers.values and is_outside(body):
             await sessions.post(call, body, headers, principal)
@@ -346,7 +353,6 @@ class HttpApp:
     ) -> None:
         """What the stateless revision has no more. A stream that stays takes no place from the requests that do not."""
         assert self._sessions is not None and self._old is not None
-        here = self._is_here(scope)
         if scope["method"] == "DELETE":
             await self._sessions.delete(call, headers, principal)
         elif scope["method"] == "POST":
@@ -354,7 +360,7 @@ class HttpApp:
         else:
             self._listening += 1
             try:
-                if here:
+                if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
                 else:
                     await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
@@ -383,23 +389,6 @@ class HttpApp:
         work = self._side.request(frame, headers, principal, call)
         await call.answer(work if isinstance(work, bytes) else await call.run(work))
 
-    async def _ask_who(self, call: HttpCall, headers: Headers, scope: Message) -> Principal | Admitted | HttpRefusal:
-        try:
-            if self._protector is not None:
-                return await call.check(self._protector.admit(headers, scope["method"], self._place(scope)))
-            assert self._authenticate is not None
-            found: Any = self._authenticate(headers.as_text())
-            return _verdict(await call.check(found) if inspect.isawaitable(found) else found)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return _unchecked()  # the hook's own, nobody cancelled this request
-        except GeneratorExit:
-            raise  # thrown away with its loop
-        except BaseException:
-            return _unchecked()  # SystemExit too: one request fails, the server lives
-
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""
         if not call.events:
@@ -425,19 +414,3 @@ class HttpApp:
         await call.refuse(HttpRefusal(202))
         if work is not None:
             await work
-
-
-def _verdict(found: Any) -> Principal | HttpRefusal:
-    """Nobody is let in by a hook that forgot to return, and nothing is sent that would break the response."""
-    if isinstance(found, HttpRefusal):
-        found.check()
-    elif not isinstance(found, Principal):
-        raise LocalError(f"authenticate returned {type(found).__name__}: return a Principal or an HttpRefusal")
-    return found
-
-
-def _unchecked() -> HttpRefusal:
-    """The client gets a reference, the log gets the reason."""
-    reference = secrets.token_hex(4)
-    log.exception("! authenticate failed (reference %s)", reference)
-    return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import CoroutineType
 from typing import Any, cast
 
 import msgspec
@@ -53,6 +54,8 @@ class Surroundings(msgspec.Struct, eq=False):
     shelf: Shelf
     strict: bool
     on_end: Callable[[Session], None]
+    first_id: int = 0
+    """Our questions have ids above this one."""
     running: int = 0
     """POSTs whose answers are not all there yet, whether their clients still wait or not."""
 
@@ -69,7 +72,7 @@ class Session:
         self.used = self.since = loop.time()
         self.busy = 0
         """Requests of its client that are being served, streams included: while there are any, it is in use."""
-        self._calls = Calls(loop, self._withdraw, around.limits.waiting)
+        self._calls = Calls(loop, self._withdraw, around.limits.waiting, around.first_id)
         self._asked: dict[int, Stream] = {}
         self._runs = Runs(loop, around.limits.in_flight)
         self._streams: dict[int, Stream] = {}
@@ -77,6 +80,7 @@ class Session:
         self._names = 0
         self.ready = False
         self._end: ConnectionEnded | None = None
+        self._revision: Revision | None = None
         self._side = ServerSide(
             around.handler, around.rows, strict=around.strict, principal=principal, on_ready=self._on_ready
         )
@@ -87,8 +91,10 @@ class Session:
 
     @property
     def revision(self) -> Revision | None:
-        """What was negotiated; None before `initialize` was answered."""
-        return self._side.handshake.revision
+        """What was negotiated, once and for all; None before `initialize` was answered."""
+        if self._revision is None:
+            self._revision = self._side.handshake.revision
+        return self._revision
 
     @property
     def batches(self) -> bool:
@@ -102,11 +108,16 @@ class Session:
     def in_flight(self) -> int:
         return len(self._runs.by_id)
 
+    @property
+    def idle(self) -> bool:
+        """Does nothing run in it, and is nobody served?"""
+        return self._runs.idle and not self.busy
+
     # --- what comes in ----------------------------------------------------------------------------
 
     def requests(self, asked: list[Asked], address: str, events: bool) -> tuple[Stream, Reader]:
         """Begin what one POST asks for; its answers, and all that is said on the way, come on this stream."""
-        stream = self._new(len(asked), events)
+        stream = self._new(asked, events)
         reader = stream.attach()
         self._around.running += 1
         outlet = _Outlet(self, stream, address)
@@ -145,10 +156,10 @@ class Session:
         if stream.ended:
             return  # with its session
         stream.answer(answer)
-        if stream.ended:
+        if not stream.expects:
             self._around.running -= 1
-            if stream.reader is None:
-                self.shelve(stream)
+        if stream.ended and stream.reader is None:
+            self.shelve(stream)
 
     def notified(self, frame: Frame) -> None:
         if frame.method == "notifications/progress":
@@ -161,14 +172,19 @@ class Session:
         else:
             self._cancel(frame)
 
-    def _cancel(self, frame: Frame) -> None:
-        """Stop the named run. Unknown, late or malformed cancellations are ignored (CANC-08, CANC-13)."""
+    def _cancel(self, frame: Frame) -> bool:
+        """Stop the named run. Unknown, late or malformed cancellations are ignored (CANC-08, CANC-13).
+
+        False: it is none of those that run here.
+        """
         try:
             told = _cancelled.decode(cast(bytes, frame.params))
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
-            return
-        if self._runs.cancel(told.request_id):
-            log.info("= request %.100r was cancelled: %.200r", told.request_id, told.reason or "no reason given")
+            return True
+        if not self._runs.cancel(told.request_id):
+            return False
+        log.info("= request %.100r was cancelled: %.200r", told.request_id, told.reason or "no reason given")
+        return True
 
     def answered(self, frame: Frame) -> None:
         """The answer to a question of ours; one to nothing is dropped."""
@@ -182,11 +198,11 @@ class Session:
 
     # --- its streams ------------------------------------------------------------------------------
 
-    def _new(self, expected: int = 0, events: bool = True) -> Stream:
+    def _new(self, asked: Sequence[Asked] = (), events: bool = True) -> Stream:
         self._names += 1
         revision = self.revision
         primed = revision is not None and revision.polling
-        stream = Stream(self._names, self._around.keeping, expected=expected, events=events, primed=primed)
+        stream = Stream(self._names, self._around.keeping, expected=len(asked), events=events, primed=primed)
         self._streams[stream.name] = stream
         return stream
 
@@ -237,7 +253,8 @@ class Session:
 
     async def tell_on(self, stream: Stream, method: str, params: Mapping[str, Any] | None) -> None:
         message = encode_notice(method, params)
-        self._check(message)
+        if len(message) > self._around.limits.message_bytes:
+            self._check(message)
         if self._end is None:
             await stream.tell(message)
 
@@ -316,8 +333,8 @@ class _Outlet:
         self._stream = stream
         self.address = address
 
-    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
-        await self.connection.tell_on(self._stream, method, params)
+    def tell(self, method: str, params: Mapping[str, Any] | None) -> CoroutineType[Any, Any, None]:
+        return self.connection.tell_on(self._stream, method, params)
 
     async def call(
         self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience

@@ -20,6 +20,7 @@ from ..wire.display import display
 from ..wire.errors import InterlockError, SessionGone
 from ..wire.frames import Id
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
 from .http_posting import Posting
@@ -44,11 +45,12 @@ class HttpSession(Posting):
     ) -> None:
         super().__init__(endpoint, limits, begin)
         self._session: str | None = None
+        self._proven = False  # the session has answered a request
         self._unanswered: dict[Id, asyncio.Task[None] | None] = {}  # requests of which nothing has come back
         self._turned_away: dict[Id, str] = {}  # by a server that has forgotten the session, and their methods
 
     def _headers(self, verb: Literal["POST", "GET", "DELETE"], after: str | None = None) -> dict[str, str]:
-        more = self._endpoint.headers
+        more = headers_now(self._endpoint)
         return session_headers(verb, more, session=self._session, version=self.version, after=after)
 
     # --- a request --------------------------------------------------------------------------------
@@ -78,13 +80,15 @@ class HttpSession(Posting):
         self, id: Id, method: str, reply: Reply, response: aiohttp.ClientResponse, events: EventReader
     ) -> None:
         """The answer from the body; a stream ends without one only where it can be resumed."""
-        if reply.status == 404 and self._session is not None:
+        if reply.status in (400, 404) and self._session is not None:
             body = await self._outbound.whole(response, method)
-            if is_gone(reply, body, id, self._limits):
+            if is_gone(reply, body, id, self._limits, proven=self._proven):
                 await self._forgotten(id, method)
                 return
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
-        elif form_of(reply, method) == "json":
+            return
+        self._proven |= method != "initialize" and reply.status == 200
+        if form_of(reply, method) == "json":
             body = await self._outbound.whole(response, method)
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
         elif not await self._follow(id, response, events) and events.after is None:

@@ -7,6 +7,7 @@ for a while, or with the server. Its id is no credential: it is worth something 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -37,13 +38,13 @@ from .http_server_session import Asked, Session, Surroundings
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .living import Lives
 
-__all__ = ["Sessions", "SessionBounds"]
+__all__ = ["BUSY", "ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
 
 _SWEEPS = 4  # looks for sessions to end, in the shortest time after which one ends
 _LAST_SECONDS = 1.0  # for cancelled runs to end, when the server stops
-_ACCEPTED, _ENDED = HttpRefusal(202), HttpRefusal(204)
-_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
-_NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
+_ACCEPTED, ENDED = HttpRefusal(202), HttpRefusal(204)
+BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
 
 
 class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,8 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
     unready: float = 60.0
     """The same for one whose client has not yet said `notifications/initialized`."""
     keeping: Keeping = Keeping()
+    lease: float = 5.0
+    """Seconds without a sign of life, after which one of several workers counts as dead."""
 
 
 class Sessions:
@@ -83,6 +86,11 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def running(self) -> int:
+        """Calls of sessions, also those whose client has gone."""
+        return self._around.running
+
     # --- POST -------------------------------------------------------------------------------------
 
     async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
@@ -92,7 +100,7 @@ class Sessions:
             if id is None:
                 await self._open(call, body, headers, principal)
                 return
-            session = self._find(id, headers, principal)
+            session = self._find(id, headers, principal, call.loop)
             try:
                 frame = read_frame(body, self._limits)
             except BadFrame as bad:
@@ -102,13 +110,16 @@ class Sessions:
         except TurnedAway as away:
             await call.refuse(away.refusal)
 
-    async def _receive(self, call: HttpCall, session: Session, frame: Frame) -> None:
+    def _receive(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
         if frame.method is not UNSET and frame.id is not UNSET:
             call.id = frame.id
-            await self._serve(call, session, [frame])
-        else:
-            _hear(session, frame)
-            await call.refuse(_ACCEPTED)
+            return self._serve(call, session, [frame])
+        _hear(session, frame)
+        return self._accept(call, session)
+
+    def _accept(self, call: HttpCall, session: Session) -> Awaitable[None]:
+        """202, once all that came with it has been heard."""
+        return call.refuse(_ACCEPTED)
 
     async def _read_more(self, call: HttpCall, session: Session, body: bytes, bad: BadFrame) -> None:
         """It is no message: an array of them, where these exist, or a mistake."""
@@ -132,13 +143,16 @@ class Sessions:
         if asked:
             await self._serve(call, session, asked, array=True)
         else:
-            await call.refuse(_ACCEPTED)
+            await self._accept(call, session)
 
-    async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
+    def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(_BUSY)
+            raise TurnedAway(BUSY)
         stream, reader = session.requests(asked, call.address, call.events)
-        await self._deliver(call, session, stream, reader, array)
+        if stream.ended and not stream.told and call.whole and not array and (answers := stream.answers()):
+            session.forget(stream)  # the usual end, with nothing to wait for and nothing to come back to
+            return call.respond(200, answers[0])
+        return self._deliver(call, session, stream, reader, array)
 
     # --- how one begins ---------------------------------------------------------------------------
 
@@ -147,13 +161,13 @@ class Sessions:
         frame = read_frame(body, self._limits)  # it was read before
         if frame.method != "initialize" or frame.id is UNSET:
             raise TurnedAway(NO_SESSION)
-        self._now()
+        self._now(call.loop)
         if len(self._by_id) + self._opening >= self._bounds.most:
             raise TurnedAway(FULL)
         if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(_BUSY)
+            raise TurnedAway(BUSY)
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
-        session = Session(new_id(), principal, self._around, call.address)
+        session = self._begin(new_id(), principal, call.address)
         self._lives.enter(session)
         self._opening += 1
         try:
@@ -169,25 +183,27 @@ class Sessions:
                 session.finish()
         await self._deliver(call, session, stream, reader, False)
 
+    def _begin(self, id: str, principal: Principal, address: str) -> Session:
+        return Session(id, principal, self._around, address)
+
     def _add(self, session: Session) -> None:
         self._by_id[session.id] = session
         if self._sweeper is None:
             self._set_sweeper()
 
-    def _now(self) -> float:
+    def _now(self, loop: asyncio.AbstractEventLoop) -> float:
         """What lived on a loop that is over has ended with it."""
-        loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._sweeper = loop, None
             self._by_id.clear()
             self._opening = self._around.running = 0
         return loop.time()
 
-    def _find(self, id: str, headers: Headers, principal: Principal) -> Session:
+    def _find(self, id: str, headers: Headers, principal: Principal, loop: asyncio.AbstractEventLoop) -> Session:
         """404 for others' sessions as for none: nobody learns that there is one."""
-        now = self._now()
+        now = self._now(loop)
         session = self._by_id.get(id)
-        if session is None or session.principal != principal:
+        if session is None or (session.principal is not principal and session.principal != principal):
             raise TurnedAway(UNKNOWN)
         check_version(headers, session.revision)
         session.used = now
@@ -198,9 +214,9 @@ class Sessions:
     async def get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         """A stream: a new one for what belongs to no request, or the rest of one that broke."""
         try:
-            session = self._named(headers, principal)
+            session = self._named(call, headers, principal)
             if not call.events:
-                raise TurnedAway(_NO_EVENTS)
+                raise TurnedAway(NO_EVENTS)
             seen = seen_event(headers)
             stream = session.standing() if seen is None else session.stream(seen[0])
             if stream is None or (seen is not None and not stream.can_resume(seen[1])):
@@ -212,16 +228,16 @@ class Sessions:
 
     async def delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         try:
-            self._named(headers, principal).finish()
-            await call.refuse(_ENDED)
+            self._named(call, headers, principal).finish()
+            await call.refuse(ENDED)
         except TurnedAway as away:
             await call.refuse(away.refusal)
 
-    def _named(self, headers: Headers, principal: Principal) -> Session:
+    def _named(self, call: HttpCall, headers: Headers, principal: Principal) -> Session:
         id = asked_session(headers)
         if id is None:
             raise TurnedAway(NO_SESSION)
-        return self._find(id, headers, principal)
+        return self._find(id, headers, principal, call.loop)
 
     # --- what goes out ----------------------------------------------------------------------------
 
@@ -245,7 +261,7 @@ class Sessions:
                 await call.refuse(_ACCEPTED)
         finally:
             session.busy -= 1
-            session.used = asyncio.get_running_loop().time()
+            session.used = call.loop.time()
             stream.detach(reader)
             if stream.ended and stream.reader is None:
                 session.shelve(stream)
@@ -277,7 +293,7 @@ class Sessions:
 
     async def close(self) -> None:
         """End all sessions, and wait a moment for what ran in them."""
-        self._now()
+        self._now(asyncio.get_running_loop())
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None

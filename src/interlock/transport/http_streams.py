@@ -85,9 +85,11 @@ class Stream:
 
     async def tell(self, message: bytes) -> None:
         """A notification: it waits while the client does not read, and is left out when nobody comes to read."""
-        if not self._is_full() and self.put(message):
-            while self.reader is not None and self._unread > self._keeping.pressure and not self.ended:
-                await self.changed()
+        if (self.reader is None and self._is_full()) or not self.put(message):
+            await asyncio.sleep(0)  # who speaks on and on to nobody holds up nobody else
+            return
+        while self.reader is not None and self._unread > self._keeping.pressure and not self.ended:
+            await self.changed()
 
     def answer(self, message: bytes | None) -> None:
         """One of the answers; None where none may be given."""
@@ -97,7 +99,8 @@ class Stream:
         self.ended = self._expected <= 0
         if message is not None and not self.lost:
             self._append(message)
-        self._wake()
+        elif self._waiters:
+            self._wake()
 
     def close(self) -> None:
         """Nothing is said here any more; whoever reads reads what there is."""
@@ -119,13 +122,15 @@ class Stream:
         self.last += 1
         self.size += len(message)
         self._unread += len(message)
-        self._prune()
-        self._wake()
+        if len(self._items) > self._keeping.events or self.size > self._keeping.bytes:
+            self._prune()
+        if self._waiters:
+            self._wake()
 
     def _is_full(self) -> bool:
         """Of what nobody has read. A slow reader is waited for instead."""
         keeping = self._keeping
-        return self.reader is None and (self._unread > keeping.pressure or self.last - self._read >= keeping.events)
+        return self._unread > keeping.pressure or self.last - self._read >= keeping.events
 
     def _prune(self) -> None:
         """Never what the present reader has still before it: it may have come back for something older."""
@@ -153,7 +158,8 @@ class Stream:
     def attach(self, position: int = 0) -> Reader:
         """Read what is behind `position`. There is one reader: whoever was there is sent away."""
         reader = self.reader = Reader(position)
-        self._wake()
+        if self._waiters:
+            self._wake()
         return reader
 
     def detach(self, reader: Reader) -> None:
@@ -164,7 +170,8 @@ class Stream:
                 self.lost = True
                 self._items.clear()
                 self.size = self._unread = 0
-        self._wake()
+        if self._waiters:
+            self._wake()
 
     def unread(self, reader: Reader) -> list[tuple[int, bytes]]:
         """What comes next, oldest first."""
@@ -203,11 +210,10 @@ class Stream:
         await waiter
 
     def _wake(self) -> None:
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 class Shelf:

@@ -21,6 +21,7 @@ from ..wire.errors import LocalError
 from .asks import asked
 from .endpoints import endpoint_of
 from .http_call import Message, Receive, Send
+from .sending import send_whole
 
 __all__ = ["IssuerApp"]
 
@@ -30,7 +31,7 @@ _SECONDS = 30.0  # for the body to come, and for the answer to be found
 _AT_ONCE = 100  # requests; further ones are 503
 _FORM = b"application/x-www-form-urlencoded"
 _JSON = b"application/json"
-_BUSY = Reply(503, (("retry-after", "1"), ("content-length", "0")))
+_BUSY = Reply(503, (("retry-after", "1"),))
 _Answer = Callable[[Message, Headers, bytes], Awaitable[Reply]]
 
 
@@ -72,11 +73,12 @@ class IssuerApp:
         if scope["type"] != "http":
             raise LocalError(f"ASGI {scope['type']!r} is nothing that an authorization server speaks")
         if self._running >= _AT_ONCE:
-            await _send(send, _BUSY)
+            await send_whole(send, _BUSY.status, _BUSY.headers, _BUSY.body)
             return
         self._running += 1
         try:
-            await _send(send, await self._reply(scope, receive))
+            reply = await self._reply(scope, receive)
+            await send_whole(send, reply.status, reply.headers, reply.body)
         finally:
             self._running -= 1
 
@@ -150,14 +152,6 @@ async def _body(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body"):
             return b"".join(parts)
-
-
-async def _send(send: Send, reply: Reply) -> None:
-    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
-    lines = [line for line in lines if line[0] != b"content-length"]
-    lines.append((b"content-length", str(len(reply.body)).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": lines})
-    await send({"type": "http.response.body", "body": reply.body})
 
 
 async def _live(receive: Receive, send: Send) -> None:

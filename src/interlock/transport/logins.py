@@ -11,6 +11,7 @@ import hmac
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -94,7 +95,8 @@ class Pasted:
 
         def wait() -> None:  # a thread of its own: nobody can stop one that reads from a terminal
             text = self._read()
-            loop.call_soon_threadsafe(lambda: line.done() or line.set_result(text))
+            with suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(lambda: line.done() or line.set_result(text))
 
         threading.Thread(target=wait, name="interlock-handler-paste", daemon=True).start()
         return (await line).strip()
@@ -153,6 +155,7 @@ class Loopback:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await asyncio.sleep(0)  # sockets that were let go of are closed in the next turn
 
     # --- one request to the listener --------------------------------------------------------------
 
@@ -172,13 +175,14 @@ class Loopback:
                 page = (_DONE if answer is not None else _WRONG).encode()
                 status = "200 OK" if answer is not None else "400 Bad Request"
                 writer.write(_PAGE.format(status=status, length=len(page)).encode() + page)
-                await writer.drain()
+                writer.close()
+                await writer.wait_closed()  # the page is there before anybody goes on
             if answer is not None and self._answer is not None and not self._answer.done():
                 self._answer.set_result(answer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # somebody who does not speak HTTP, or went away: not the one who is waited for
         finally:
-            writer.close()
+            writer.transport.abort()
 
     def _answer_in(self, head: bytes) -> str | None:
         """The URL of the request, when it is the answer; nothing of it is shown on the page."""
@@ -190,7 +194,10 @@ class Loopback:
         hosts = {line.partition(":")[2].strip().lower() for line in lines[1:] if line.lower().startswith("host:")}
         if verb != "GET" or path != here.path or hosts != {here.netloc} or self._state is None:
             return None
-        states = parse_qs(query, max_num_fields=64).get("state", [])
+        try:
+            states = parse_qs(query, max_num_fields=64).get("state", [])
+        except ValueError:
+            return None
         if len(states) != 1 or not hmac.compare_digest(states[0].encode("utf-8", "replace"), self._state):
             return None
         return f"{self._redirect}?{query}"

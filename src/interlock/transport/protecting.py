@@ -69,12 +69,14 @@ class Protector:
         headers = (("content-type", "application/json"), ("cache-control", _METADATA_AGE))
         self._documents = {path: HttpRefusal(200, headers, document) for path in metadata_paths(protection)}
 
-    def document(self, path: str, verb: str) -> HttpRefusal | None:
+    def serves(self, path: str) -> bool:
+        return path in self._documents or (self.beside is not None and self.beside.serves(path))
+
+    def document(self, path: str, verb: str) -> HttpRefusal:
         """The metadata, for who asks at one of its two addresses; everybody may."""
-        found = self._documents.get(path)
-        if found is not None and verb != "GET":
+        if verb != "GET":
             return HttpRefusal.saying(405, "Metadata are read by GET", ("allow", "GET"))
-        return found
+        return self._documents[path]
 
     async def admit(self, headers: Headers, verb: str, place: str) -> Admitted | HttpRefusal:
         """Who asks for `place` (below the point where the app stands), or why he may not."""

@@ -1,43 +1,103 @@
 """An application on a port: uvicorn with our bounds and our way to stop. Nothing of it is imported before it runs.
 
-Stopping takes three steps: new requests are refused and the streams of change notices end with their results; what is
-in flight gets its time; what is left is cancelled and told so. A second signal skips the waiting.
+Stopping takes four steps: new requests are refused and the streams of change notices end with their results; what is
+in flight gets its time; what is left is cancelled and told so; what lives with the application ends. A second signal
+skips the waiting, in whichever step.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import Any
 
 from ..wire.errors import LocalError
 from .http_server import HttpApp
 from .main_loop import run_main
+from .workers import Lifeline, check_can_fork, supervise
 
-__all__ = ["run_http", "serve_http", "bind", "check_binding"]
+__all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
 
+log = logging.getLogger("interlock.http")
 _DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
+_LAST = 14.0  # and everything behind that: the end of a lifespan may take ten of them (server/span.py)
 _AFTER_DRAIN = 1  # and the connections, once no request is left
 _IDLE = 60  # seconds that a connection may be kept open without a request
 _CONNECTIONS = 4096  # open at once; requests on further ones are 503
+_OTHER_FILES = 320  # descriptors beside them: connections being turned away, standard streams, what handlers open
+_VANISHED = 60  # seconds after which a peer counts as gone that acknowledges nothing, not even that it is there
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # no name that anybody calls a server by
+_PLAIN = "h11"  # the protocol where there is no httptools: its heads are bounded, its connections by uvicorn
 _BACKLOG = 1024  # connections the system holds until they are accepted
 
 
-def run_http(app: HttpApp, *, host: str = "127.0.0.1", port: int = 8000, drain: float = _DRAIN) -> None:
+def run_http(
+    app: HttpApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    drain: float = _DRAIN,
+    connections: int = _CONNECTIONS,
+    workers: int = 1,
+) -> None:
     """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
+    check_can_fork(workers)
+    _check(app, host, workers)
+    if workers > 1:
+        where: Any = {"host": host, "port": port, "path": app.path, "drain": drain, "connections": connections}
+        run_workers(lambda: app, workers, **where)
+        return
+    listener = bind(host, port)
+    try:
+        serving = serve_http(app, listener, drain=drain, connections=room_for(connections))
+        run_main(serving, _loop_factory(), app.watcher)
+    finally:
+        listener.close()
+
+
+def run_workers(
+    make: Callable[[], HttpApp],
+    count: int,
+    *,
+    host: str,
+    port: int,
+    path: str,
+    drain: float = _DRAIN,
+    connections: int = _CONNECTIONS,
+) -> None:
+    """Serve what `make` gives in each of `count` processes, all of them at one port, until told to stop."""
+    check_can_fork(count)
+    listener = bind(host, port)
+
+    def work(line: Lifeline) -> None:
+        app = make()
+        _check(app, host, count)
+        serving = _serve_tied(app, listener, drain, room_for(connections), line)
+        run_main(serving, _loop_factory(), app.watcher)
+
+    try:
+        supervise(
+            work, count, patience=drain + _LAST, on_started=lambda: _announce(path, listener, f" with {count} workers")
+        )
+    finally:
+        listener.close()
+
+
+def _check(app: HttpApp, host: str, workers: int) -> None:
+    """Can it be served like this? From now on it goes by the address, too."""
     check_binding(host, app.allowed_hosts)
     if host not in _EVERY_ADDRESS:
         app.allow_host(host)
-    listener = bind(host, port)
-    try:
-        run_main(serve_http(app, listener, drain=drain), _loop_factory(), app.watcher)
-    finally:
-        listener.close()
+    if workers > 1 and not app.shared:
+        raise LocalError(
+            f"{workers} workers must share their sessions, keys and used states: say in which file of this machine "
+            "(state='state.db', or --state state.db), or run one worker"
+        )
 
 
 def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:
@@ -45,7 +105,8 @@ def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:
     if not is_loopback(host) and not allowed_hosts:
         raise LocalError(
             f"{host or 'every address'} can be reached from other machines: say by which names clients call it "
-            "(allowed_hosts=['mcp.example.com'], or ['*'] behind a proxy that checks Host), or bind 127.0.0.1"
+            "(allowed_hosts=['mcp.example.com'], on the command line --allow mcp.example.com; '*' behind a proxy that "
+            "checks Host), or bind 127.0.0.1"
         )
 
 
@@ -56,9 +117,39 @@ def is_loopback(host: str) -> bool:
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         raise LocalError(f"cannot listen on {host} port {port}: {error}") from None
+    _notice_who_vanishes(listener)
+    return listener
+
+
+def _notice_who_vanishes(listener: socket.socket) -> None:
+    """A peer that lost its power or its network says no goodbye: its stream would stand for as long as the system tries
+    to reach it, a quarter of an hour. Connections inherit what their listener was told."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    asked = {"TCP_KEEPIDLE": _VANISHED // 2, "TCP_KEEPINTVL": _VANISHED // 6, "TCP_USER_TIMEOUT": _VANISHED * 1000}
+    for name, value in asked.items():
+        if (option := getattr(socket, name, None)) is not None:  # not every platform has all of them
+            listener.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def room_for(connections: int) -> int:
+    """As many as were asked for, or as the system lets this process hold: its own limit is raised where it may be."""
+    try:
+        import resource
+    except ImportError:  # not made for this platform
+        return connections
+    wanted = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    except (ValueError, OSError):
+        allowed = soft
+    return max(1, min(connections, allowed - _OTHER_FILES))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -70,41 +161,70 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def serve_http(
-    app: HttpApp, listener: socket.socket, *, drain: float = _DRAIN, stop: asyncio.Event | None = None
+    app: HttpApp,
+    listener: socket.socket,
+    *,
+    drain: float = _DRAIN,
+    connections: int = _CONNECTIONS,
+    stop: asyncio.Event | None = None,
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
-    await _uvicorn(app, drain, stop).serve(sockets=[listener])
+    await _uvicorn(app, drain, connections, stop, lambda: _announce(app.path, listener)).serve(sockets=[listener])
 
 
-def _address(app: HttpApp, listener: socket.socket) -> str:
+async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, connections: int, line: Lifeline) -> None:
+    """The same as one of several workers: it stops when the process that started it is gone."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def gone() -> None:
+        loop.remove_reader(line.parent)
+        stop.set()
+
+    loop.add_reader(line.parent, gone)
+    try:
+        await _uvicorn(app, drain, connections, stop, line.started).serve(sockets=[listener])
+    finally:
+        loop.remove_reader(line.parent)
+
+
+def _announce(path: str, listener: socket.socket, more: str = "") -> None:
     host, port = listener.getsockname()[:2]
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}{app.path}"
+    sys.stderr.write(f"interlock: serving at http://{f'[{host}]' if ':' in host else host}:{port}{path}{more}\n")
+    sys.stderr.flush()
 
 
-def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
+def _uvicorn(
+    app: HttpApp, drain: float, connections: int, stop: asyncio.Event | None, on_started: Callable[[], None]
+) -> Any:
     import uvicorn
 
     class Serving(uvicorn.Server):
         """Its signals stop the app first, and end the process like any other end: with 0."""
 
+        stopping: _Stop
+
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            with _Stop(app, self, drain).when_told(stop):
+            self.stopping = _Stop(app, self, drain)
+            with self.stopping.when_told(stop):
                 yield
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await self.stopping.bounded(super().shutdown(sockets))
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             try:
                 await super().startup(sockets)
             except SystemExit:  # what lives with the app could not begin
                 raise app.failure or LocalError("the application could not start") from None
-            for listener in sockets or ():
-                sys.stderr.write(f"interlock: serving at {_address(app, listener)}\n")
-            sys.stderr.flush()
+            on_started()
 
+    protocol = _protocol(app.body_bytes, connections)
     return Serving(
         uvicorn.Config(
             app,
-            http=_protocol(app.body_bytes),
+            http=protocol,
+            limit_concurrency=connections if protocol == _PLAIN else None,
             lifespan="on",
             ws="none",
             log_config=None,
@@ -112,20 +232,19 @@ def _uvicorn(app: HttpApp, drain: float, stop: asyncio.Event | None) -> Any:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
             timeout_keep_alive=_IDLE,
             timeout_graceful_shutdown=_AFTER_DRAIN,
         )
     )
 
 
-def _protocol(body_bytes: int) -> Any:
+def _protocol(body_bytes: int, connections: int) -> Any:
     """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
     try:
         from .http_protocol import bounded_by
     except ImportError:
-        return "h11"  # which has a bound of its own
-    return bounded_by(body_bytes)
+        return _PLAIN
+    return bounded_by(body_bytes, connections)
 
 
 class _Stop:
@@ -135,6 +254,7 @@ class _Stop:
         self._app, self._server, self._drain = app, server, drain
         self._loop = asyncio.get_running_loop()
         self._winding_down: asyncio.Task[None] | None = None
+        self._hurried = asyncio.Event()
 
     @contextmanager
     def when_told(self, stop: asyncio.Event | None) -> Generator[None]:
@@ -164,6 +284,7 @@ class _Stop:
         if self._winding_down is None:
             self._winding_down = self._loop.create_task(self._wind_down(self._drain))
         else:
+            self._hurried.set()
             self._winding_down.cancel()
             self._winding_down = self._loop.create_task(self._wind_down(0.0))
 
@@ -171,3 +292,14 @@ class _Stop:
         self._app.stop()
         await self._app.settle(drain)
         self._server.should_exit = True
+
+    async def bounded(self, last: Coroutine[Any, Any, None]) -> None:
+        """The end of connections and lifespans: what hangs there keeps nobody who was told to stop."""
+        ending, hurried = self._loop.create_task(last), self._loop.create_task(self._hurried.wait())
+        await asyncio.wait((ending, hurried), timeout=_LAST, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if ending.done():
+            await ending
+            return
+        ending.cancel()
+        log.warning("! what lives with the application did not end in time: the process ends without it")

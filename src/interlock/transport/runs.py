@@ -102,6 +102,11 @@ class Runs:
         else:
             shift.end()
 
+    @property
+    def idle(self) -> bool:
+        """Does nothing run that was asked for or heard?"""
+        return not self.by_id and not self._quiet
+
     def _is_full(self) -> bool:
         unended = len(self._shifts) - (self._spare is not None) - len(self._quiet)
         return len(self.by_id) >= self._limit or unended >= 2 * self._limit

@@ -8,7 +8,7 @@
     │   ├── MessageTooLarge           a message of ours is over the limit
     │   ├── CallTimeout               our own deadline passed (the peer was told to stop)
     │   ├── SpawnFailed               the program could not be started
-    │   ├── LoginRequired             a person must log in, and nobody may be asked here
+    │   ├── LoginRequired             a user must log in, and nobody may be asked here
     │   └── StoreError                what must last could not be kept or read
     │       ├── StoreFull             there is no room: nothing was written
     │       ├── Fenced                somebody newer writes here: nothing was written
@@ -16,9 +16,12 @@
     ├── RemoteError                   the peer broke the rules of the protocol
     │   ├── BadFrame                  bytes that are no JSON-RPC message
     │   ├── BadResult                 an answer that is not what the method promises
+    │   ├── EndlessList               pages without end, or more of them than anybody could hold
     │   ├── HttpStatus (status)       an HTTP status in the place of a message
+    │   │   └── AuthRequired          401, or 403 with a challenge: credentials are missing or not enough
     │   ├── AuthorizationFailed (error)  no token: refused, or what was answered cannot be trusted
-    │   └── NoCommonRevision          no revision that both sides speak
+    │   └── HandshakeFailed           the server and we did not come to terms about how to talk
+    │       └── NoCommonRevision      no revision that both sides speak
     ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
     │   ├── ParseError                -32700
     │   ├── InvalidRequest            -32600
@@ -36,6 +39,9 @@
     │   └── PeerClosed                the peer ended it (exit code, tail of stderr)
     │       └── SessionGone           over HTTP: the server has forgotten the session
     └── ToolError                     a tool's own failure, written by its author for the model
+
+Whatever helps is in the same place of every error: `hint` says what to do, `__cause__` what was behind it, `exit_code`
+and `stderr` how the server process ended and what it said last, where there is one.
 
 A timeout of ours and an error that the peer sent can never be confused: the first is a `LocalError`,
 the second a `Refused` (basic/index#error-codes asks for that).
@@ -62,8 +68,11 @@ __all__ = [
     "RemoteError",
     "BadFrame",
     "BadResult",
+    "EndlessList",
     "HttpStatus",
+    "AuthRequired",
     "AuthorizationFailed",
+    "HandshakeFailed",
     "NoCommonRevision",
     "Refused",
     "ParseError",
@@ -89,6 +98,26 @@ __all__ = [
 class InterlockError(Exception):
     """The root of the tree above."""
 
+    hint: str | None = None
+    """What to do about it."""
+    exit_code: int | None = None
+    """Of the server process, if it has ended."""
+    stderr: str = ""
+    """The last that the server process wrote there."""
+
+    def explain(self) -> str:
+        """All that is known, for people: several lines."""
+        said = [str(self)]
+        if self.__cause__ is not None and str(self.__cause__) not in said[0]:
+            said.append(f"because of: {display(str(self.__cause__) or type(self.__cause__).__name__, 500)}")
+        if self.hint:
+            said.append(f"hint: {self.hint}")
+        if self.exit_code is not None and str(self.exit_code) not in said[0]:
+            said.append(f"exit code of the server process: {self.exit_code}")
+        if self.stderr and self.stderr not in said[0]:
+            said.append(f"--- the last lines of its stderr ---\n{self.stderr}")
+        return "\n".join(said)
+
 
 # --- ours -----------------------------------------------------------------------------------------
 
@@ -100,13 +129,19 @@ class LocalError(InterlockError):
 class NotOpen(LocalError):
     """The connection is not open: enter the context manager, or await `open()`."""
 
+    hint = "use `async with Client(...) as client`, or await client.open() first"
+
 
 class MessageTooLarge(LocalError):
     """A message of ours is larger than the limit of its carrier."""
 
+    hint = "send less at once, or raise Limits(message_bytes=...) on both sides"
+
 
 class CallTimeout(LocalError, TimeoutError):
     """Our deadline passed without an answer. The peer was told, its outcome is unknown."""
+
+    hint = "give it longer with timeout=, or let the server report progress, which counts as a sign of life"
 
     def __init__(self, method: str, seconds: float, which: Literal["idle", "total", "connect"]) -> None:
         super().__init__(f"{method}: no answer within the {which} deadline of {seconds:g} s")
@@ -116,9 +151,13 @@ class CallTimeout(LocalError, TimeoutError):
 class SpawnFailed(LocalError):
     """The server program could not be started."""
 
+    hint = "run the same command in a terminal; a server finds only what Command(env=, env_policy=, cwd=) lets it see"
+
 
 class LoginRequired(LocalError):
     """The server wants a user to log in, and this client has nobody to ask, or is told not to."""
+
+    hint = 'log in once with login="browser" or "paste" and the same tokens=, or give client_id='
 
 
 class StoreError(LocalError):
@@ -159,6 +198,10 @@ class BadResult(RemoteError):
     """The answer is not of the shape that the method promises."""
 
 
+class EndlessList(RemoteError):
+    """A list whose cursors come back or never end, or that is larger than any bound."""
+
+
 class HttpStatus(RemoteError):
     """The server, or something before it, gave an HTTP status and no JSON-RPC message. What it asks for beside
     the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came."""
@@ -170,6 +213,12 @@ class HttpStatus(RemoteError):
         self.status, self.challenge, self.retry_after = status, challenge, retry_after
 
 
+class AuthRequired(HttpStatus):
+    """Credentials are missing, expired, or not enough. `challenge` says what the server wants."""
+
+    hint = "get tokens with auth=OAuth(), or give them with headers={'Authorization': ...}, to the client or one call"
+
+
 class AuthorizationFailed(RemoteError):
     """No token was to be had. `error` is the code of OAuth when an authorization server refused (`invalid_grant`,
     `access_denied`, ...), None when what came cannot be trusted: then nothing of it was used."""
@@ -179,8 +228,16 @@ class AuthorizationFailed(RemoteError):
         self.error = error
 
 
-class NoCommonRevision(RemoteError):
+class HandshakeFailed(RemoteError):
+    """The server answered, and not with anything that could be the beginning of a conversation."""
+
+    hint = "check that the target is an MCP server, and that nothing else writes to its stdout"
+
+
+class NoCommonRevision(HandshakeFailed):
     """Both sides are healthy and share no revision."""
+
+    hint = "leave revision= out, or name one that the server speaks"
 
     def __init__(self, message: str, offered: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -293,9 +350,13 @@ class ConnectionClosed(ConnectionEnded):
 class ConnectionLost(ConnectionEnded):
     """The connection broke, or the peer stopped answering."""
 
+    hint = "the next call connects anew; repeat this one only if `sent` is False or doing it twice does no harm"
+
 
 class PeerClosed(ConnectionEnded):
     """The peer ended the connection; for a child process with its exit code and the tail of its stderr."""
+
+    hint = "look at the stderr of the server; the next call starts it anew"
 
     def __init__(self, message: str, *, exit_code: int | None = None, stderr: str = "") -> None:
         super().__init__(message)

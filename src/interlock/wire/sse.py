@@ -24,6 +24,8 @@ class Event(msgspec.Struct, frozen=True):
 
 def encode_event(data: bytes, *, id: str | None = None, retry: int | None = None, name: str | None = None) -> bytes:
     """One event. `data` is JSON on one line, as our encoder writes it; ids hold no line breaks."""
+    if name is None and retry is None:
+        return b"data: %b\n\n" % data if id is None else b"id: %b\ndata: %b\n\n" % (id.encode(), data)
     head = b""
     if name is not None:
         head += b"event: %s\n" % name.encode()

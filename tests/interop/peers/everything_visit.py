@@ -1,77 +1,27 @@
-"""What both clients of the official Python SDK do with examples/everything.py: all they can. Told by saw.py.
+"""What the clients of the Python SDKs do with examples/everything.py: all they can. Told by saw.py.
 
-The SDKs 1.x and 2.x call their verbs alike; where they differ a `Words` says it.
+What they call is in everything_visit.json, which ts_everything_client.mjs reads too. The official SDKs 1.x and 2.x call
+their verbs alike; where they differ a `Words` says it.
 """
 
+import json
+from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, Protocol
 
+import anyio
 from saw import Saw
 
-TOOLS: list[tuple[str, dict[str, Any]]] = [
-    ("test_simple_text", {}),
-    ("test_image_content", {}),
-    ("test_audio_content", {}),
-    ("test_embedded_resource", {}),
-    ("test_multiple_content_types", {}),
-    ("test_error_handling", {}),
-    ("test_x_mcp_header", {"region": "Grüße"}),
-    ("json_schema_2020_12_tool", {"name": "Ada", "phone": "1", "contactMethod": "phone"}),
-    ("test_reconnection", {}),
-    ("weather", {"city": "Graz"}),
-    ("squares", {"most": 3}),
-    ("by_hand", {"city": "Graz"}),
-    ("blocks", {}),
-    ("markup", {}),
-    ("arguments", {"name": "Ada", "address": {"street": "A"}, "born": "1815-12-10", "colours": ["red", "blue"]}),
-    ("in_its_own_thread", {"text": "abc"}),
-    ("on_the_loop", {"text": "abc"}),
-    ("slow", {}),
-    ("fails", {"how": "unexpectedly"}),
-    ("hidden", {}),
-    ("describe", {}),
-    ("read_through", {"uri": "more://numbered/7"}),
-    ("within", {"path": "/workspace/a"}),
-]
-ASKING: list[tuple[str, dict[str, Any]]] = [
-    ("test_sampling", {"prompt": "The capital of France?"}),
-    ("test_elicitation", {"message": "Who?"}),
-    ("test_elicitation_sep1034_defaults", {}),
-    ("test_elicitation_sep1330_enums", {}),
-    ("test_input_required_result_list_roots", {}),
-    ("test_input_required_result_multiple_inputs", {}),
-    ("test_input_required_result_multi_round", {}),
-    ("order", {"what": "teas"}),
-    ("order_parked", {"what": "teas"}),
-    ("order_once", {"what": "teas"}),
-    ("sign_in", {}),
-]
-READ = [
-    "test://static-text",
-    "test://static-binary",
-    "test://template/123/data",
-    "more://facts",
-    "more://shelf/a/b",
-    "more://search?words=m",
-    "more://labels/a/b",
-    "more://weather/city-007",
-    "examples:///tour.py",
-    "more://weather/atlantis",
-]
-GOT: list[tuple[str, dict[str, str] | None]] = [
-    ("test_simple_prompt", None),
-    ("test_prompt_with_arguments", {"arg1": "one", "arg2": "two"}),
-    ("test_prompt_with_embedded_resource", {"resourceUri": "test://x"}),
-    ("test_prompt_with_image", None),
-    ("recommend", {"genre": "novel", "year": "2001"}),
-    ("show", None),
-    ("test_input_required_result_prompt", None),
-]
-SAMPLES = {"string": "test", "boolean": True, "integer": 3, "number": 1.5}
+PLAN: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+WATCHED: str = PLAN["watched"]
 
 
 class Words(Protocol):
     def prompt(self, name: str) -> Any: ...
     def template(self, uri: str) -> Any: ...
+    def give_up(self) -> Awaitable[None]:
+        """Withdraw the newest call, where the SDK does not do it for a caller that is cancelled."""
+        ...
 
 
 def filled(asked: dict[str, Any]) -> dict[str, Any]:
@@ -85,11 +35,11 @@ def _value(field: dict[str, Any]) -> Any:
         return [items["enum"][0] if "enum" in items else items["anyOf"][0]["const"]]
     if "oneOf" in field:
         return field["oneOf"][0]["const"]
-    return field.get("default", field.get("enum", [SAMPLES[field["type"]]])[0])
+    return field.get("default", field.get("enum", [PLAN["samples"][field["type"]]])[0])
 
 
 async def visit(client: Any, saw: Saw, words: Words) -> None:
-    for part in (lists, calls, speaking, asked, reads, prompts, completions):
+    for part in (lists, calls, speaking, asked, reads, prompts, completions, gives_up):
         await part(client, saw, words)
 
 
@@ -114,7 +64,7 @@ async def lists(client: Any, saw: Saw, words: Words) -> None:
 
 
 async def calls(client: Any, saw: Saw, words: Words) -> None:
-    for name, arguments in TOOLS:
+    for name, arguments in PLAN["tools"]:
         await saw.step(name, client.call_tool(name, arguments))
 
 
@@ -124,40 +74,60 @@ async def speaking(client: Any, saw: Saw, words: Words) -> None:
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         steps.append([progress, total, message])
 
-    for name in ("test_tool_with_progress", "countdown", "in_the_pool"):
+    for name in PLAN["speaking"]:
         await saw.step(name, client.call_tool(name, {}, progress_callback=on_progress))
         saw.note(f"progress of {name}", list(steps))
         steps.clear()
     await saw.step("set level", client.set_logging_level("debug"))
-    for name in ("test_tool_with_logging", "tell_secrets"):
+    for name in PLAN["logging"]:
         await saw.step(name, client.call_tool(name, {}))
 
 
 async def asked(client: Any, saw: Saw, words: Words) -> None:
-    for name, arguments in ASKING:
+    for name, arguments in PLAN["asking"]:
         before = len(saw.asked)
         await saw.step(name, client.call_tool(name, arguments))
         saw.note(f"asked by {name}", saw.asked[before:])
 
 
 async def reads(client: Any, saw: Saw, words: Words) -> None:
-    for uri in READ:
+    for uri in PLAN["read"]:
         await saw.step(uri, client.read_resource(uri))
 
 
 async def prompts(client: Any, saw: Saw, words: Words) -> None:
-    for name, arguments in GOT:
+    for name, arguments in PLAN["prompts"]:
         await saw.step(name, client.get_prompt(name, arguments))
 
 
 async def completions(client: Any, saw: Saw, words: Words) -> None:
-    recommend, weather = words.prompt("recommend"), words.template("more://weather/{city}")
-    for name, ref, argument, value, known in (
-        ("arg1", words.prompt("test_prompt_with_arguments"), "arg1", "park", None),
-        ("id", words.template("test://template/{id}/data"), "id", "12", None),
-        ("genre", recommend, "genre", "dr", None),
-        ("author", recommend, "author", "", {"genre": "drama"}),
-        ("year", recommend, "year", "200", None),
-        ("city", weather, "city", "city-0", None),
-    ):
+    for name, of, argument, value, known in PLAN["completions"]:
+        ref = words.prompt(of["prompt"]) if "prompt" in of else words.template(of["template"])
         await saw.step(f"complete {name}", client.complete(ref, {"name": argument, "value": value}, known))
+
+
+async def gives_up(client: Any, saw: Saw, words: Words) -> None:
+    begun = anyio.Event()
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        begun.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: client.call_tool("hold", {"name": "a"}, progress_callback=on_progress))
+        await begun.wait()
+        await words.give_up()
+        group.cancel_scope.cancel()
+    await saw.step("was_stopped", client.call_tool("was_stopped", {"name": "a"}))
+
+
+async def changes_of_the_session(client: Any, saw: Saw) -> None:
+    """Change notices of the handshake era. Over HTTP they come on another stream than the answers: waited for."""
+    await saw.step("subscribe", client.subscribe_resource(WATCHED))
+    for name, arguments in PLAN["changes"]:
+        await client.call_tool(name, arguments)
+    with anyio.move_on_after(10):
+        while "notifications/resources/updated" not in saw.notices:
+            await anyio.sleep(0.01)
+    await saw.step("unsubscribe", client.unsubscribe_resource(WATCHED))
+    await client.call_tool("touch", {"uri": WATCHED})
+    await client.send_ping()

@@ -1,19 +1,25 @@
 """A client written with the official Python SDK 1.x that uses all of examples/everything.py; prints what it saw.
 
-usage: mcp1_everything_client.py MODE COMMAND...
+usage: mcp1_everything_client.py MODE URL
+       mcp1_everything_client.py MODE COMMAND...
 
-MODE is a handshake revision.
+MODE is a handshake revision. A URL that ends in /sse is spoken to over the first HTTP transport.
 """
 
 import sys
 
 import anyio
 import mcp.types
-from everything_visit import filled, visit
+from everything_visit import changes_of_the_session, filled, visit
 from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.session import RequestResponder
 from mcp.types import (
+    CancelledNotification,
+    CancelledNotificationParams,
+    ClientNotification,
     CreateMessageResult,
     ElicitResult,
     Implementation,
@@ -25,10 +31,18 @@ from mcp.types import (
 )
 from saw import Saw, plain
 
-WATCHED = "test://watched-resource"
-
 
 class Words:
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+
+    async def give_up(self) -> None:
+        """This SDK does not tell the server when a caller gives up: authors who want that send it themselves."""
+        newest = self.session._request_id - 1
+        params = CancelledNotificationParams(requestId=newest, reason="changed my mind")
+        cancelled = CancelledNotification(method="notifications/cancelled", params=params)
+        await self.session.send_notification(ClientNotification(cancelled))
+
     def prompt(self, name: str) -> PromptReference:
         return PromptReference(type="ref/prompt", name=name)
 
@@ -68,30 +82,22 @@ def session_on(streams, saw: Saw) -> ClientSession:
     )
 
 
-async def changes(session: ClientSession, saw: Saw) -> None:
-    await saw.step("subscribe", session.subscribe_resource(WATCHED))
-    for name, arguments in (
-        ("test_trigger_tool_change", {}),
-        ("test_trigger_prompt_change", {}),
-        ("touch", {"uri": WATCHED}),
-    ):
-        await session.call_tool(name, arguments)
-    await saw.step("unsubscribe", session.unsubscribe_resource(WATCHED))
-    await session.call_tool("touch", {"uri": WATCHED})
-    await session.send_ping()
+def transport(*words: str):
+    if len(words) > 1:
+        return stdio_client(StdioServerParameters(command=words[0], args=list(words[1:])))
+    return sse_client(words[0]) if words[0].endswith("/sse") else streamable_http_client(words[0])
 
 
 async def main(mode: str, *words: str) -> None:
     mcp.types.LATEST_PROTOCOL_VERSION = mode  # lowered, it offers what an older release did
     saw = Saw()
-    command = StdioServerParameters(command=words[0], args=list(words[1:]))
-    async with stdio_client(command) as streams, session_on(streams, saw) as session:
+    async with transport(*words) as (reader, writer, *_), session_on((reader, writer), saw) as session:
         found = await session.initialize()
         saw.note("revision", found.protocolVersion)
         saw.note("server", found.serverInfo)
         saw.note("capabilities", found.capabilities)
-        await visit(session, saw, Words())
-        await changes(session, saw)
+        await visit(session, saw, Words(session))
+        await changes_of_the_session(session, saw)
     saw.print()
 
 

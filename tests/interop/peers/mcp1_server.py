@@ -9,8 +9,11 @@ from mcp.server.fastmcp.prompts.base import AssistantMessage, UserMessage
 from mcp.types import (
     Completion,
     EmbeddedResource,
+    ListResourceTemplatesRequest,
+    ListResourceTemplatesResult,
     ResourceLink,
     SamplingMessage,
+    ServerResult,
     TextContent,
     TextResourceContents,
     ToolAnnotations,
@@ -68,6 +71,7 @@ async def steps(count: int, ctx: Context) -> str:
     """Report progress `count` times."""
     for number in range(count):
         await ctx.report_progress(number + 1, count, f"step {number + 1}")
+        await anyio.sleep(0.03)  # what breaks after one of them breaks before the next
     return "done"
 
 
@@ -157,6 +161,14 @@ async def grow(ctx: Context) -> str:
     return "added"
 
 
+@server.tool()
+async def let_go(ctx: Context) -> str:
+    """Let go of the stream in the middle of the call, and say the rest to who comes back for it."""
+    await ctx.close_sse_stream()
+    await ctx.info("meanwhile")
+    return "after all"
+
+
 @server.resource("note://one", title="One", mime_type="text/plain")
 def one() -> str:
     """A note."""
@@ -194,6 +206,16 @@ async def set_level(wanted: str) -> None:
 @server.tool()
 def log_level() -> str:
     return level
+
+
+async def _paged_templates(request: ListResourceTemplatesRequest) -> ServerResult:
+    """An empty page and a full one: this SDK itself has no pages."""
+    if request.params is None or request.params.cursor is None:
+        return ServerResult(ListResourceTemplatesResult(resourceTemplates=[], nextCursor="more"))
+    return ServerResult(ListResourceTemplatesResult(resourceTemplates=await server.list_resource_templates()))
+
+
+server._mcp_server.request_handlers[ListResourceTemplatesRequest] = _paged_templates
 
 
 if __name__ == "__main__":

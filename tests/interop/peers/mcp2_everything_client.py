@@ -3,16 +3,19 @@
 usage: mcp2_everything_client.py MODE URL
        mcp2_everything_client.py MODE COMMAND...
 
-MODE is what the SDK's own Client takes (auto, legacy, a stateless revision), or an older handshake revision.
+MODE is what the SDK's own Client takes (auto, legacy, a stateless revision), or an older handshake revision. A URL that
+ends in /sse is spoken to over the first HTTP transport.
 """
 
 import sys
 import warnings
+from typing import Any
 
 import anyio
 import mcp.client.session
-from everything_visit import filled, visit
+from everything_visit import PLAN, WATCHED, changes_of_the_session, filled, visit
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import (
     CreateMessageResult,
@@ -29,10 +32,11 @@ from saw import Saw, plain
 
 warnings.simplefilter("ignore")  # the SDK deprecates the old verbs; they are what is tested here
 
-WATCHED = "test://watched-resource"
-
 
 class Words:
+    async def give_up(self) -> None:
+        """Cancelling the caller is enough here."""
+
     def prompt(self, name: str) -> PromptReference:
         return PromptReference(name=name)
 
@@ -40,7 +44,7 @@ class Words:
         return ResourceTemplateReference(uri=uri)
 
 
-def client_for(mode: str, saw: Saw, target: StdioServerParameters | str) -> Client:
+def client_for(mode: str, saw: Saw, target: Any) -> Client:
     if mode in HANDSHAKE_PROTOCOL_VERSIONS:
         # The SDK always offers its newest handshake revision: lowered, it offers what an older release did.
         mcp.client.session.LATEST_HANDSHAKE_VERSION = mode
@@ -81,28 +85,27 @@ def client_for(mode: str, saw: Saw, target: StdioServerParameters | str) -> Clie
 
 async def changes(client: Client, saw: Saw) -> None:
     """Change notices: on a listen stream where there is one, to the session elsewhere."""
-    triggers = ("test_trigger_tool_change", {}), ("test_trigger_prompt_change", {}), ("touch", {"uri": WATCHED})
     if client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-        await saw.step("subscribe", client.subscribe_resource(WATCHED))
-        for name, arguments in triggers:
-            await client.call_tool(name, arguments)
-        await saw.step("unsubscribe", client.unsubscribe_resource(WATCHED))
-        await client.call_tool("touch", {"uri": WATCHED})
-        await client.send_ping()
+        await changes_of_the_session(client, saw)
         return
     async with client.listen(
         tools_list_changed=True, prompts_list_changed=True, resource_subscriptions=[WATCHED]
     ) as stream:
         expected = ToolsListChanged(), PromptsListChanged(), ResourceUpdated(uri=WATCHED)
-        for (name, arguments), wanted in zip(triggers, expected, strict=True):
+        for (name, arguments), wanted in zip(PLAN["changes"], expected, strict=True):
             await client.call_tool(name, arguments)
             saw.note(f"listened to {name}", await anext(stream) == wanted)
 
 
+def target_of(*words: str) -> Any:
+    if len(words) > 1:
+        return StdioServerParameters(command=words[0], args=list(words[1:]))
+    return sse_client(words[0]) if words[0].endswith("/sse") else words[0]
+
+
 async def main(mode: str, *words: str) -> None:
     saw = Saw()
-    target = words[0] if len(words) == 1 else StdioServerParameters(command=words[0], args=list(words[1:]))
-    async with client_for(mode, saw, target) as client:
+    async with client_for(mode, saw, target_of(*words)) as client:
         saw.note("revision", client.protocol_version)
         saw.note("server", client.server_info)
         saw.note("capabilities", client.server_capabilities)

@@ -26,18 +26,23 @@ from mcp_types import (
     CreateMessageResult,
     EmbeddedResource,
     EmptyResult,
+    ListResourceTemplatesResult,
     ListRootsResult,
+    PaginatedRequestParams,
     ResourceLink,
     SamplingMessage,
     SetLevelRequestParams,
+    SubscribeRequestParams,
     TextContent,
     TextResourceContents,
     ToolAnnotations,
+    UnsubscribeRequestParams,
 )
 from pydantic import BaseModel
 
 server = MCPServer("peer", version="9.8", title="Peer", instructions="Ask nicely.", log_level="WARNING")
 stopped: dict[str, anyio.Event] = {}
+watched: set[str] = set()
 level = "info"
 
 
@@ -86,6 +91,7 @@ async def steps(count: int, ctx: Context) -> str:
     """Report progress `count` times."""
     for number in range(count):
         await ctx.report_progress(number + 1, count, f"step {number + 1}")
+        await anyio.sleep(0.03)  # what breaks after one of them breaks before the next
     return "done"
 
 
@@ -207,6 +213,23 @@ async def grow(ctx: Context) -> str:
     return "added"
 
 
+@server.tool()
+async def touch(uri: str, ctx: Context) -> str:
+    """Say that a resource has changed: on the listen streams, and to a session that watches it."""
+    await ctx.notify_resource_updated(uri)
+    if ctx.session.can_send_request and uri in watched:
+        await ctx.session.send_resource_updated(uri)
+    return "touched"
+
+
+@server.tool()
+async def let_go(ctx: Context) -> str:
+    """Let go of the stream in the middle of the call, and say the rest to who comes back for it."""
+    await ctx.close_sse_stream()
+    await ctx.info("meanwhile")
+    return "after all"
+
+
 @server.resource("note://one", title="One", mime_type="text/plain")
 def one() -> str:
     """A note."""
@@ -241,7 +264,30 @@ async def _set_level(ctx, params: SetLevelRequestParams) -> EmptyResult:
     return EmptyResult()
 
 
-server._lowlevel_server.add_request_handler("logging/setLevel", SetLevelRequestParams, _set_level)
+async def _subscribe(ctx, params: SubscribeRequestParams) -> EmptyResult:
+    watched.add(params.uri)
+    return EmptyResult()
+
+
+async def _unsubscribe(ctx, params: UnsubscribeRequestParams) -> EmptyResult:
+    watched.discard(params.uri)
+    return EmptyResult()
+
+
+async def _paged_templates(ctx, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    """An empty page and a full one: this SDK itself has no pages."""
+    if params is None or params.cursor is None:
+        return ListResourceTemplatesResult(resource_templates=[], next_cursor="more")
+    return ListResourceTemplatesResult(resource_templates=await server.list_resource_templates())
+
+
+for method, params, handler in (
+    ("logging/setLevel", SetLevelRequestParams, _set_level),
+    ("resources/subscribe", SubscribeRequestParams, _subscribe),
+    ("resources/unsubscribe", UnsubscribeRequestParams, _unsubscribe),
+    ("resources/templates/list", PaginatedRequestParams, _paged_templates),
+):
+    server._lowlevel_server.add_request_handler(method, params, handler)
 
 
 @server.tool()

@@ -4,7 +4,6 @@
 //
 // mcp2_asking_server.py is its twin: same names, same questions, same answers. Handlers are written once: in the
 // handshake era the SDK itself sends what they return as requests and runs them again.
-import { createServer } from "node:http";
 import {
   McpServer,
   ResourceTemplate,
@@ -16,6 +15,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
+import { answerWeb, serve } from "./over_http.mjs";
 
 const codec = createRequestStateCodec({ key: "only for tests: thirty-two bytes!" });
 const text = (said) => ({ content: [{ type: "text", text: said }] });
@@ -113,22 +113,9 @@ function makeServer() {
   return server;
 }
 
-// From Node's requests to those of the web, which the SDK takes, and back.
-async function answerHttp(handler, incoming, outgoing) {
-  const parts = [];
-  for await (const part of incoming) parts.push(part);
-  const { method, headers } = incoming;
-  const body = parts.length ? Buffer.concat(parts) : undefined;
-  const answer = await handler.fetch(new Request(`http://${headers.host}${incoming.url}`, { method, headers, body }));
-  outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
-  if (answer.body) for await (const part of answer.body) outgoing.write(part);
-  outgoing.end();
-}
-
 if (process.argv.includes("--http")) {
   const handler = createMcpHandler(makeServer);
-  const web = createServer((incoming, outgoing) => answerHttp(handler, incoming, outgoing));
-  web.listen(0, "127.0.0.1", () => console.error(`http://127.0.0.1:${web.address().port}/mcp`));
+  serve("/mcp", (incoming, outgoing) => answerWeb(handler.fetch, incoming, outgoing));
 } else {
   serveStdio(makeServer);
 }

@@ -3,34 +3,13 @@
 //
 // The address is said on stderr.
 import { randomUUID } from "node:crypto";
-import { createServer } from "node:http";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { Kept, answerWeb, serve } from "./over_http.mjs";
 
 const text = (said) => ({ content: [{ type: "text", text: said }] });
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const sessions = new Map();
-
-// Everything a stream has said, in order, under ids that name it.
-class Kept {
-  events = [];
-  async storeEvent(stream, message) {
-    this.events.push({ id: `${this.events.length}_${stream}`, stream, message });
-    return this.events.at(-1).id;
-  }
-  async getStreamIdForEventId(id) {
-    return this.events.find((event) => event.id === id)?.stream;
-  }
-  async replayEventsAfter(id, { send }) {
-    const at = this.events.findIndex((event) => event.id === id);
-    const { stream } = this.events[at];
-    for (const event of this.events.slice(at + 1)) {
-      // an event without a message only says its id
-      if (event.stream === stream && event.message.jsonrpc) await send(event.id, event.message);
-    }
-    return stream;
-  }
-}
 
 function makeServer() {
   const server = new McpServer({ name: "session peer", version: "9.8" }, { capabilities: { logging: {} } });
@@ -65,21 +44,9 @@ async function transportFor(id) {
   return transport;
 }
 
-// From Node's requests to those of the web, which the SDK takes, and back.
-async function answerHttp(incoming, outgoing) {
-  const parts = [];
-  for await (const part of incoming) parts.push(part);
-  const { method, headers } = incoming;
-  const id = headers["mcp-session-id"];
+serve("/mcp", async (incoming, outgoing) => {
+  const id = incoming.headers["mcp-session-id"];
   if (id !== undefined && !sessions.has(id)) return outgoing.writeHead(404).end();
-  const body = parts.length ? Buffer.concat(parts) : undefined;
-  const request = new Request(`http://${headers.host}${incoming.url}`, { method, headers, body });
-  const answer = await (await transportFor(id)).handleRequest(request);
-  outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
-  outgoing.flushHeaders();
-  if (answer.body) for await (const part of answer.body) outgoing.write(part);
-  outgoing.end();
-}
-
-const web = createServer((incoming, outgoing) => answerHttp(incoming, outgoing).catch(() => outgoing.destroy()));
-web.listen(0, "127.0.0.1", () => console.error(`http://127.0.0.1:${web.address().port}/mcp`));
+  const transport = await transportFor(id);
+  return answerWeb((request) => transport.handleRequest(request), incoming, outgoing);
+});

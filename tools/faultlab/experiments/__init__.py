@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..lab import Lab
-from . import cancels, fuzz, growth, host, kills, noise, slow, soak
+from . import (
+    aborts,
+    cancels,
+    crowd,
+    cycles,
+    fuzz,
+    growth,
+    host,
+    hostile,
+    kills,
+    loris,
+    noise,
+    slow,
+    soak,
+    stops,
+    stores,
+)
 
 __all__ = ["EXPERIMENTS"]
 
@@ -18,4 +34,11 @@ EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
     "fuzz": fuzz.run,
     "growth": growth.run,
     "slow": slow.run,
+    "aborts": aborts.run,
+    "loris": loris.run,
+    "crowd": crowd.run,
+    "stops": stops.run,
+    "stores": stores.run,
+    "cycles": cycles.run,
+    "hostile": hostile.run,
 }

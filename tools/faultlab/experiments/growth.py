@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
-import threading
-import time
 
 from interlock import Client, Server
 from interlock.cli.run import load_server
 
+from ..accounts import BUSY, IDLE, Account, cpu_when_idle
 from ..lab import SERVERS, Lab, Problems
-from ..processes import children, cpu_seconds, descriptors, marked, rss_mb, slope_per_100k
+from ..processes import cpu_seconds, marked, slope_per_100k
 
 __all__ = ["run"]
 
 _SAMPLES = 40
 _GROWTH = 1.0  # MB per 100,000 connections, where there are enough of them to tell
-_SHARE = 0.02  # of the RSS, where there are fewer
-_IDLE = 2.0  # seconds of doing nothing
-_BUSY = 0.01  # of them, at most, on the CPU
 
 
 def run(lab: Lab) -> None:
@@ -29,46 +23,13 @@ def run(lab: Lab) -> None:
     asyncio.run(_idle(lab))
 
 
-class _Account:
-    """What this process holds; `check` compares it with how it was."""
-
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-        self._before = self._now()
-        self.samples: list[tuple[int, float]] = []
-        self.every = 1
-
-    def _now(self) -> dict[str, int]:
-        gc.collect()
-        ours = (each for each in gc.get_objects() if type(each).__module__.startswith("interlock"))
-        return {
-            "tasks": len(asyncio.all_tasks()),
-            "threads": threading.active_count(),
-            "descriptors": descriptors(os.getpid()),
-            "children": len(children(os.getpid())),
-            "marked processes": len(marked(self._lab.token)),
-            "objects of interlock": sum(1 for _ in ours),
-        }
-
-    def sample(self, done: int) -> None:
-        if done % self.every == 0:
-            gc.collect()
-            self.samples.append((done, rss_mb(os.getpid())))
-
-    def check(self, problems: Problems) -> str:
-        now = self._now()
-        for name, count in now.items():
-            problems.require(count <= self._before[name], f"{name}: {self._before[name]} before, {count} after")
-        return ", ".join(f"{count} {name}" for name, count in now.items())
-
-
 async def _in_memory(lab: Lab, cycles: int) -> None:
     problems = Problems()
     server: Server = load_server(str(SERVERS / "plain.py"))
     revisions = (None, "2025-06-18")
     for number in range(cycles // 10):
         await _visit_memory(server, revisions[number % 2])
-    account = _Account(lab)
+    account = Account(lab)
     account.every = max(1, cycles // _SAMPLES)
     for number in range(cycles):
         await _visit_memory(server, revisions[number % 2])
@@ -79,7 +40,7 @@ async def _in_memory(lab: Lab, cycles: int) -> None:
     grown = account.samples[-1][1] - account.samples[0][1]
     if not lab.quick:
         problems.require(slope <= _GROWTH, f"RSS grows by {slope:.2f} MB per 100,000 connections")
-    problems.require(grown <= _SHARE * account.samples[0][1], f"RSS grew by {grown:.2f} MB")
+    account.check_grown(grown, problems)
     result = f"RSS {slope:+.2f} MB per 100k (in all {grown:+.2f} MB); held at the end: {held}"
     lab.row("connections in memory, both eras", f"{cycles:,} connections", result, problems)
 
@@ -100,20 +61,10 @@ async def _children(lab: Lab, cycles: int) -> None:
 
     for _ in range(5):
         await visit()
-    account = _Account(lab)
-    account.every = max(1, cycles // _SAMPLES)
-    numbers = iter(range(cycles))
-
-    async def lane() -> None:
-        for number in numbers:
-            await visit()
-            account.sample(number)
-            lab.say(f"children: {number} of {cycles} connections")
-
-    await asyncio.gather(lane(), lane())
+    account = Account(lab)
+    grown = await account.cycle("children", visit, cycles, 2)
     held = account.check(problems)
-    grown = account.samples[-1][1] - account.samples[0][1]
-    problems.require(grown <= _SHARE * account.samples[0][1], f"RSS grew by {grown:.2f} MB")
+    account.check_grown(grown, problems)
     result = f"RSS {grown:+.2f} MB in all; held at the end: {held}"
     lab.row("connections to a child process", f"{cycles:,} connections, 2 at once", result, problems)
 
@@ -126,18 +77,9 @@ async def _idle(lab: Lab) -> None:
         await client.call_tool("add", {"a": 1, "b": 2})
         pids = list(marked(lab.token))
         before = sum(map(cpu_seconds, pids))
-        told.append(await _cpu("open, client", problems))
+        told.append(await cpu_when_idle("open, client", problems))
         used = sum(map(cpu_seconds, pids)) - before
-        problems.require(used <= _IDLE * _BUSY, f"open, server: {used * 1000:.0f} ms")
+        problems.require(used <= IDLE * BUSY, f"open, server: {used * 1000:.0f} ms")
         told.append(f"open, server: {used * 1000:.0f} ms")
-    told.append(await _cpu("closed, client", problems))
-    lab.row("CPU time when idle", f"{_IDLE:g} s each", "; ".join(told), problems)
-
-
-async def _cpu(name: str, problems: Problems) -> str:
-    before = time.process_time()
-    await asyncio.sleep(_IDLE)
-    used = time.process_time() - before
-    told = f"{name}: {used * 1000:.1f} ms"
-    problems.require(used <= _IDLE * _BUSY, told)
-    return told
+    told.append(await cpu_when_idle("closed, client", problems))
+    lab.row("CPU time when idle", f"{IDLE:g} s each", "; ".join(told), problems)

@@ -1,4 +1,4 @@
-"""Checking values against a JSON Schema that its author wrote: `input_schema=` and `output_schema=`.
+"""Checking values against a JSON Schema that somebody wrote: the author of a server, or the server a client talks to.
 
 The dialect is the one that `$schema` names, 2020-12 where it names none. Nothing is fetched: a reference that leads out
 of the schema is refused when the check is made, so that no schema passes as permissive because a part of it is missing
@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import LocalError
+from .errors import LocalError
+from .parts import parts_of
 from .schema_bounds import MOST_STEPS, Effort, effort_of
 
-__all__ = ["DIALECTS", "Check", "Mismatch", "Problem", "validator_of"]
+__all__ = ["DIALECTS", "Check", "Mismatch", "Problem", "check_and_effort", "validator_of"]
 
 DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": "2020-12",
@@ -28,6 +29,9 @@ DIALECTS = {
 MOST_PROBLEMS = 5  # told at once
 LONGEST_MESSAGE = 300
 MOST_EXPLAINED = 500  # steps
+MOST_LISTED = 2_000  # parts of a value of which several problems are looked for
+MOST_BACKTRACKING = 10_000  # of a pattern on one text; what takes more does not fit
+LARGEST_PATTERN = 1024 * 1024  # bytes of a compiled pattern; a schema with a larger one is not used
 
 Check = Callable[[Any], None]
 """Takes plain JSON data (dicts, lists, str, int, float, bool, None) and raises `Mismatch` if it does not fit."""
@@ -52,6 +56,11 @@ class Mismatch(ValueError):
 
 def validator_of(schema: Mapping[str, Any] | bool, what: str = "schema") -> Check:
     """A check against `schema`, built once. A schema that cannot be used raises `LocalError`, which names `what`."""
+    return check_and_effort(schema, what)[0]
+
+
+def check_and_effort(schema: Mapping[str, Any] | bool, what: str = "schema") -> tuple[Check, Effort]:
+    """The same, and what it takes, for whoever has to bound the values too."""
     _check_dialect(schema, what)
     try:
         effort = effort_of(schema)
@@ -70,7 +79,7 @@ def validator_of(schema: Mapping[str, Any] | bool, what: str = "schema") -> Chec
         if not fits:
             raise Mismatch(_problems(validator, value, effort))
 
-    return check
+    return check, effort
 
 
 def _check_dialect(schema: Any, what: str) -> None:
@@ -96,9 +105,11 @@ def _check_named(dialect: Any, what: str) -> None:
 def _validator(schema: Mapping[str, Any] | bool, what: str) -> Any:
     import jsonschema_rs  # only who writes schemas himself pays for loading it
 
+    library = cast(Any, jsonschema_rs)
     plain = schema if isinstance(schema, bool) else dict(schema)
+    patterns = library.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKING, size_limit=LARGEST_PATTERN)
     try:
-        return cast(Any, jsonschema_rs).validator_for(plain, retriever=_refuse_remote)
+        return library.validator_for(plain, retriever=_refuse_remote, pattern_options=patterns)
     except (ValueError, TypeError, RecursionError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0]
         path = _pointer(getattr(error, "instance_path", ()) or ())
@@ -110,13 +121,25 @@ def _refuse_remote(uri: str) -> Any:
 
 
 def _problems(validator: Any, value: Any, effort: Effort) -> list[Problem]:
-    """Telling why takes far longer than telling that: what takes many steps is told without the reasons."""
+    """Telling why takes far longer than telling that, as the library looks for all reasons before it tells the first:
+    what takes many steps is told without the reasons, what is large with one."""
     if effort.of(value) > MOST_EXPLAINED:
         return [Problem((), "does not fit the schema")]
-    return [
-        Problem(tuple(error.instance_path), str(error.message)[:LONGEST_MESSAGE], tuple(error.schema_path))
-        for error in islice(cast("Iterable[Any]", validator.iter_errors(value)), MOST_PROBLEMS)
-    ]
+    errors: Iterable[Any] = validator.iter_errors(value) if parts_of(value, MOST_LISTED) <= MOST_LISTED else ()
+    found = [_problem(error) for error in islice(errors, MOST_PROBLEMS)]
+    return found or [_first(validator, value)]
+
+
+def _first(validator: Any, value: Any) -> Problem:
+    try:
+        validator.validate(value)
+    except ValueError as error:
+        return _problem(error)
+    return Problem((), "does not fit the schema")
+
+
+def _problem(error: Any) -> Problem:
+    return Problem(tuple(error.instance_path), str(error.message)[:LONGEST_MESSAGE], tuple(error.schema_path))
 
 
 def _pointer(path: Iterable[str | int]) -> str:

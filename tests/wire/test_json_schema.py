@@ -1,4 +1,4 @@
-"""server/json_schema.py: a check made of a schema that its author wrote."""
+"""wire/json_schema.py: a check made of a schema that its author wrote."""
 
 import socket
 import subprocess
@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from interlock.server.json_schema import DIALECTS, MOST_PROBLEMS, Mismatch, validator_of
 from interlock.wire.errors import LocalError
+from interlock.wire.json_schema import DIALECTS, MOST_PROBLEMS, Mismatch, validator_of
 
 
 def problems(schema, value):
@@ -118,6 +118,19 @@ def test_booleans_are_schemas_too():
 
 
 def test_the_validator_is_not_loaded_before_it_is_needed():
-    code = "import sys, interlock.server.server, interlock.server.json_schema; print('jsonschema_rs' in sys.modules)"
+    code = "import sys, interlock.server.server, interlock.wire.json_schema; print('jsonschema_rs' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert told.stdout.strip() == "False"
+
+
+def test_a_large_value_that_fits_nowhere_is_told_once():
+    # The library finds all problems before it gives the first: a hundred thousand take seconds.
+    with pytest.raises(Mismatch) as caught:
+        validator_of({"items": {"type": "integer"}})(["x"] * 100_000)
+    [problem] = caught.value.problems
+    assert problem.path == (0,) and problem.where[-1] == "type"
+
+
+def test_a_pattern_that_goes_back_without_end_does_not_fit():
+    with pytest.raises(Mismatch, match="backtracking"):
+        validator_of({"pattern": r"^(a|a)*(?!x)[bc]$"})("a" * 60)

@@ -1,9 +1,9 @@
-"""server/schema_bounds.py: what a schema can cost is known before it is used."""
+"""wire/schema_bounds.py: what a schema can cost is known before it is used."""
 
 import pytest
 
-from interlock.server.schema_bounds import DEEPEST, MOST_STEPS, MOST_SUBSCHEMAS, depth_of, effort_of
 from interlock.wire.errors import LocalError
+from interlock.wire.schema_bounds import DEEPEST, MOST_STEPS, MOST_SUBSCHEMAS, depth_of, effort_of
 
 
 def doubling(levels: int) -> dict:
@@ -102,3 +102,10 @@ def test_references_are_found_by_pointer_anchor_and_id():
 
 def test_the_depth_of_a_value_counts_arrays_and_objects():
     assert [depth_of(value) for value in (1, [], [1], {"a": [1]}, [[], [[]]])] == [0, 0, 1, 2, 2]
+
+
+def test_many_references_are_looked_at_once_each():
+    # A ring: looked at from each of its parts it would take thousands of times as long.
+    parts = 3000
+    ring = {str(n): {"properties": {"a": {"$ref": f"#/$defs/{(n + 1) % parts}"}}} for n in range(parts)}
+    assert effort_of({"$ref": "#/$defs/0", "$defs": ring}).growth == 1

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..wire.errors import LocalError
+from .errors import LocalError
 
 __all__ = ["DEEPEST", "MOST_STEPS", "MOST_SUBSCHEMAS", "Effort", "depth_of", "effort_of"]
 
@@ -137,44 +137,36 @@ class _Graph:
     def growth(self) -> int:
         """How often a recursive schema looks at the same part of a value, for each time it looks at the whole."""
         recursive = self._recursive()
-        return max((_most(self._parts(node, recursive)) for node in recursive.values()), default=1)
+        known: dict[int, dict[str, int]] = {}
+        return max((_most(self._parts(node, recursive, known)) for node in recursive.values()), default=1)
 
     def _recursive(self) -> dict[int, Node]:
-        """What can come back to itself, or lead to something that can."""
-        loops = [node for node in self._referred() if id(node) in self._reach(node)]
-        back: dict[int, list[Node]] = {}
+        """What can come back to itself, or lead to something that can: what is left when, again and again, everything
+        that leads nowhere is taken away. Each edge is looked at once."""
+        left = {key: len(edges) for key, edges in self.edges.items()}
+        back: dict[int, list[int]] = {}
         for key, edges in self.edges.items():
             for _, target in edges:
-                back.setdefault(id(target), []).append(self.nodes[key])
-        found, pending = {id(node): node for node in loops}, loops
-        while pending:
-            fresh = [node for node in back.get(id(pending.pop()), []) if id(node) not in found]
-            found |= {id(node): node for node in fresh}
-            pending += fresh
-        return found
+                back.setdefault(id(target), []).append(key)
+        ends = [key for key, count in left.items() if not count]
+        while ends:
+            end = ends.pop()
+            del left[end]
+            for key in back.get(end, ()):
+                left[key] -= 1
+                if not left[key]:
+                    ends.append(key)
+        return {key: self.nodes[key] for key in left}
 
-    def _referred(self) -> list[Node]:
-        return list({id(target): target for node in self.nodes.values() for target in self._targets(node)}.values())
-
-    def _reach(self, start: Node) -> set[int]:
-        found: set[int] = set()
-        pending = [start]
-        while pending:
-            fresh = [target for _, target in self.edges[id(pending.pop())] if id(target) not in found]
-            found |= {id(target) for target in fresh}
-            pending += fresh
-        return found
-
-    def _parts(self, node: Node, recursive: dict[int, Node]) -> dict[str, int]:
+    def _parts(self, node: Node, recursive: dict[int, Node], known: dict[int, dict[str, int]]) -> dict[str, int]:
         """The recursive subschemas for each part of a value, with what applies in place counted in."""
-        counted: dict[str, int] = {}
-        pending = [node]
-        while pending and sum(counted.values()) <= MOST_STEPS:
-            for where, target in self.edges[id(pending.pop())]:
-                if not where:
-                    pending.append(target)
-                elif id(target) in recursive:
-                    counted[where] = counted.get(where, 0) + 1
+        counted = known.get(id(node))
+        if counted is None:
+            counted = known[id(node)] = {}
+            for where, target in self.edges[id(node)]:
+                inside = {where: int(id(target) in recursive)} if where else self._parts(target, recursive, known)
+                for place, count in inside.items():
+                    counted[place] = counted.get(place, 0) + count
         return counted
 
 

@@ -1,0 +1,180 @@
+"""The other processes that serve the same endpoint: who they are, whether they live, and how to tell them something.
+
+Each worker has a number of its own that no other ever had, a lease that says it lives, and an inbox. What concerns all
+goes into one stream that all of them read. Both are streams of a shared store (state/store.py): what was sent is there
+in order, and whoever sent it knows so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+import msgspec
+
+from ..state.store import State
+from ..wire.errors import EventsGone, LocalError, NotOpen, StoreError
+
+__all__ = ["UNUSABLE", "Colleagues", "Mail", "worker_of"]
+
+log = logging.getLogger("interlock.http")
+UNUSABLE = (StoreError, NotOpen)
+"""What a store raises that cannot do its work, or is closed already."""
+_COUNTER_BITS = 32  # below a worker's number, in the names it gives: together they stay below 2**53, for JavaScript
+_WORKERS = 1 << 20  # numbers before they begin again
+_ALL = 0
+_SIGNS = 4  # of life, in the time after which a worker without any counts as dead
+_KEPT = 60.0  # seconds that the inbox of a dead worker is there; a living one lengthens them
+_AGAIN = 0.5  # seconds after which a store that failed is asked again
+
+
+class Mail(msgspec.Struct, omit_defaults=True, frozen=True):
+    """What one worker tells another, or all."""
+
+    kind: str
+    session: str = ""
+    data: bytes = b""
+    number: int = 0
+    sender: int = 0
+
+
+_mails = msgspec.msgpack.Decoder(Mail)
+
+
+def worker_of(name: int | str | None) -> int:
+    """The worker that gave this name or id; 0 if none did."""
+    return name >> _COUNTER_BITS if isinstance(name, int) and 0 < name < _WORKERS << _COUNTER_BITS else 0
+
+
+class Colleagues:
+    """All workers of one `space` of a store, seen by one of them."""
+
+    def __init__(self, state: State, space: str, lease: float, deliver: Callable[[Mail], Awaitable[None]]) -> None:
+        self._state = state
+        self._space = space
+        self._lease = lease
+        self._deliver = deliver
+        self.number = 0
+        self._names = count(1)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # --- its own life -----------------------------------------------------------------------------
+
+    async def join(self) -> None:
+        """Take a number, and read from now on what is sent to it and to all."""
+        self.number = await self._take_number()
+        await self._append(self.number, Mail("hello"))  # its inbox begins
+        await self._sign()
+        begin = await self._state.last(self._stream(_ALL))
+        self._tasks = [
+            asyncio.create_task(self._live()),
+            asyncio.create_task(self._read(_ALL, begin)),
+            asyncio.create_task(self._read(self.number, 0)),
+        ]
+
+    async def leave(self) -> None:
+        """From now on others see that it is gone."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+            await self._state.delete(self._sign_of(self.number))
+            await self._state.drop(self._stream(self.number))
+
+    async def _take_number(self) -> int:
+        key = f"{self._space}/workers"
+        while True:
+            entry = await self._state.get(key)
+            number = 1 if entry is None else int(entry.value) % (_WORKERS - 1) + 1
+            version = 0 if entry is None else entry.version
+            if await self._state.put(key, b"%d" % number, until=math.inf, expect=version):
+                return number
+
+    async def _live(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease / _SIGNS)
+            try:
+                await self._sign()
+            except NotOpen:
+                return  # the store was closed under it
+            except StoreError as error:
+                log.warning("! worker %d could not say that it lives: %s", self.number, error)
+
+    async def _sign(self) -> None:
+        now = time.time()
+        await self._state.put(self._sign_of(self.number), b"", until=now + self._lease)
+        await self._state.append(self._stream(self.number), [], until=now + _KEPT)
+
+    def next_name(self, *, odd: bool = False) -> int:
+        """A name that no worker gives a second time; `worker_of` finds who gave it."""
+        return self.first_name + 2 * next(self._names) + odd
+
+    @property
+    def first_name(self) -> int:
+        return self.number << _COUNTER_BITS
+
+    # --- the others -------------------------------------------------------------------------------
+
+    @property
+    def lease(self) -> float:
+        """Seconds after which a worker of which nothing was heard counts as dead."""
+        return self._lease
+
+    async def alive(self, number: int) -> bool:
+        return number == self.number or await self._state.get(self._sign_of(number)) is not None
+
+    async def send(self, to: int, mail: Mail) -> bool:
+        """False: there is no such worker, or not any more."""
+        if to == 0 or not await self.alive(to):
+            return False
+        await self._append(to, mail)
+        return True
+
+    async def tell_all(self, mail: Mail) -> None:
+        """All, this one included, read it in the same order."""
+        await self._append(_ALL, mail)
+
+    async def _append(self, to: int, mail: Mail) -> None:
+        until = math.inf if to == _ALL else time.time() + _KEPT  # one that ended would begin with other ids
+        signed = msgspec.structs.replace(mail, sender=self.number)
+        await self._state.append(self._stream(to), [msgspec.msgpack.encode(signed)], until=until)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def _read(self, to: int, position: int) -> None:
+        stream = self._stream(to)
+        while True:
+            try:
+                await self._state.wait(stream, position, seconds=_KEPT)
+                for event in await self._state.read(stream, position):
+                    position = event.id
+                    await self._take(event.data)
+                if to != _ALL:
+                    await self._state.trim(stream, position)
+            except EventsGone:  # it stood still for longer than messages are kept: others took it for dead
+                log.warning("! worker %d has missed messages of others", self.number)
+                position = await self._state.last(stream)
+            except NotOpen:
+                return
+            except StoreError as error:
+                log.warning("! worker %d could not read its messages: %s", self.number, error)
+                await asyncio.sleep(_AGAIN)
+
+    async def _take(self, data: bytes) -> None:
+        try:
+            await self._deliver(_mails.decode(data))
+        except (LocalError, msgspec.DecodeError) as error:
+            log.warning("! a message of another worker was dropped: %s", error)
+        except Exception:
+            log.exception("! a message of another worker was dropped")
+
+    def _stream(self, number: int) -> str:
+        return f"{self._space}/mail/{number}"
+
+    def _sign_of(self, number: int) -> str:
+        return f"{self._space}/worker/{number}"

@@ -1,0 +1,92 @@
+"""How an application becomes one of several that share a store; one that shares nothing loads nothing of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..revisions.asker import Asker
+from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_side import HttpSide
+from ..revisions.revision import Revision
+from ..state.sealing import Seal
+from ..state.store import State
+from ..wire.errors import InternalError, StoreError
+from ..wire.exchange import Filter, Handler
+from .http_call import HttpCall
+from .http_old_sse import OldConnections
+from .http_sessions import Sessions
+
+if TYPE_CHECKING:
+    from .sharing import Sharing
+else:
+    Sharing = Any  # named in annotations only
+
+__all__ = ["Shared", "Sharing", "joined", "old_of", "sessions_of", "share", "side_of"]
+
+log = logging.getLogger("interlock.http")
+_NO_STATE = HttpRefusal.saying(503, InternalError("The state of this server cannot be used"), ("retry-after", "5"))
+
+Shared = State | str | os.PathLike[str]
+"""A store that other processes see too, or the path of one in a file."""
+
+
+def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, lease: float) -> Sharing | None:
+    """The part of `handler` at `path` in what all who serve it share: sealing keys, used states, changes, sessions."""
+    if state is None:
+        return None
+    from .change_relay import ChangeRelay
+    from .sharing import Sharing
+
+    name = getattr(getattr(handler, "info", None), "name", "")
+    sharing = Sharing(state, f"{name}\n{path}", lease=lease)
+    sealer = asker.rules.sealer
+    if isinstance(sealer, Seal):
+        sharing.on_ready.append(lambda: sealer.share(sharing.state, sharing.space))
+    ChangeRelay.between(handler, sharing)
+    return sharing
+
+
+def sessions_of(sharing: Sharing | None, *arguments: Any, **facts: Any) -> Sessions:
+    if sharing is None:
+        return Sessions(*arguments, **facts)
+    from .shared_sessions import SharedSessions
+
+    return SharedSessions(sharing, *arguments, **facts)
+
+
+def side_of(
+    sharing: Sharing | None,
+    handler: Handler,
+    rows: dict[str, Revision],
+    *,
+    asker: Asker,
+    filter: Filter,
+    sessions: bool,
+) -> HttpSide:
+    facts: Any = {"asker": asker, "filter": filter, "sessions": sessions}
+    if sharing is None:
+        return HttpSide(handler, rows, **facts)
+    from .parked_side import ParkedSide
+
+    return ParkedSide(sharing, asker.parking, handler, rows, **facts)
+
+
+async def joined(sharing: Sharing, call: HttpCall) -> bool:
+    """Is this process one of those that share? Else whoever calls was told so."""
+    try:
+        await sharing.ready()
+    except StoreError as error:
+        log.error("! the shared state cannot be used: %s", error)
+        await call.refuse(_NO_STATE)
+        return False
+    return True
+
+
+def old_of(sharing: Sharing | None, *arguments: Any, **facts: Any) -> OldConnections:
+    if sharing is None:
+        return OldConnections(*arguments, **facts)
+    from .shared_old_sse import SharedOldConnections
+
+    return SharedOldConnections(sharing, *arguments, **facts)

@@ -1,0 +1,86 @@
+"""The rest of a stream for a client that came to another worker than the one that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..revisions.http_session_rules import event_id
+from ..state.store import Event
+from ..wire.errors import EventsGone, InternalError
+from ..wire.frames import encode_error
+from ..wire.sse import COMMENT, encode_event
+from .colleagues import Colleagues, worker_of
+from .http_call import HttpCall
+from .shared_streams import Log, Mark, unanswered
+
+__all__ = ["LogReader"]
+
+_LOOKS = 2  # at a worker from which nothing comes, in the time after which it counts as dead
+_GONE = InternalError("Cancelled: the worker that served this request is gone")
+
+
+class LogReader:
+    """One way along one log, from an event on."""
+
+    def __init__(self, colleagues: Colleagues, log: Log, name: int) -> None:
+        self._colleagues, self._log, self._name = colleagues, log, name
+        self._position = 0
+        self._events: list[Event] = []
+
+    async def begin(self, number: int) -> bool:
+        """False: what comes behind this event is not kept, or was never said."""
+        if not await self._log.exists():
+            return False
+        try:
+            self._position, self._events = number, await self._log.read(number)
+        except EventsGone:
+            return False
+        return True
+
+    async def follow(self, call: HttpCall, is_over: Callable[[], bool], *, last: bool) -> None:
+        """Hand on what comes until the end; with `last` the response ends with it."""
+        said = COMMENT  # so that the head of the response does not wait for an event
+        while True:
+            more, end = self._take()
+            said += more
+            if not end and said:
+                await call.send_events(said)
+                said = b""
+            end = end or await self._read_on(is_over)
+            if end:
+                break
+        if last:
+            await call.end_events(said + (await self._errors() if end == Mark.BROKEN else b""))
+        elif said:
+            await call.send_events(said)
+
+    def _take(self) -> tuple[bytes, bytes]:
+        """What is to be sent of the events that were read, and the mark of the end if it was among them."""
+        said: list[bytes] = []
+        end = b""
+        for event in self._events:
+            mark, self._position = event.data[:1], event.id
+            if mark == Mark.MESSAGE:
+                said.append(encode_event(event.data[1:], id=event_id(self._name, event.id)))
+            elif mark != Mark.HEAD:
+                end = mark
+        return b"".join(said), end
+
+    async def _read_on(self, is_over: Callable[[], bool]) -> bytes:
+        """Wait for more events and read them; a mark where none can come any more."""
+        try:
+            while True:
+                news = await self._log.wait(self._position, self._colleagues.lease / _LOOKS)
+                gone = not news and not await self._colleagues.alive(worker_of(self._name))
+                self._events = await self._log.read(self._position)  # also of one that is gone: its last words
+                if self._events:
+                    return b""
+                if gone or is_over():
+                    return Mark.BROKEN
+        except EventsGone:  # it was trimmed or dropped under us
+            return Mark.END
+
+    async def _errors(self) -> bytes:
+        """Who waits for an answer that nobody can give any more is told so. Not in the log, so without an id."""
+        left = await unanswered(self._log)
+        return b"".join(encode_event(encode_error(id, _GONE)) for id in left)

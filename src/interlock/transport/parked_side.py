@@ -1,0 +1,193 @@
+"""Runs that wait for answers in the memory of one worker, when the answers reach another.
+
+A state names the worker that has its run. Whoever gets a request with such a state sends it there whole, and hands on
+what is said and answered there: the run goes on as if its client had come back to it (revisions/parking.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ..revisions.http_rules import Headers
+from ..revisions.http_side import HttpSide, OfSession
+from ..revisions.parking import Parking
+from ..revisions.rounds import STATE_REFUSED
+from ..wire.errors import InternalError, InvalidParams
+from ..wire.exchange import Principal, Silenced, Work
+from ..wire.frames import ErrorAnswer, Frame, encode_error
+from ..wire.link import Outlet, Patience
+from .colleagues import Mail
+from .shared_streams import Log
+from .sharing import Sharing
+
+__all__ = ["ParkedSide"]
+
+_KEPT = 600.0  # seconds that what is said of a round waits to be handed on
+_LOOKS = 2  # at a worker from which nothing comes, in the time after which it counts as dead
+_SAID, _ANSWER = b"m", b"a"
+
+
+class _State(msgspec.Struct):
+    requestState: Any = None
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """A request as it goes to another worker."""
+
+    frame: bytes
+    headers: list[tuple[bytes, bytes]]
+    repeated: list[bytes]
+    principal: Principal
+    address: str
+
+
+_states = msgspec.json.Decoder(_State)
+_frames = msgspec.json.Decoder(Frame)
+_requests = msgspec.msgpack.Decoder(_Request)
+_answers = msgspec.msgpack.Decoder(tuple[int, bytes])
+_notices = msgspec.msgpack.Decoder(tuple[str, dict[str, Any] | None])
+
+
+class ParkedSide(HttpSide):
+    def __init__(self, sharing: Sharing, parking: Parking, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self._sharing, self._parking = sharing, parking
+        self._rounds: dict[int, tuple[asyncio.Task[None], Silenced | None]] = {}
+        sharing.on_ready.append(self._joined)
+        sharing.hear(round=self._serve, round_over=self._give_up)
+
+    async def _joined(self) -> None:
+        self._parking.worker = self._sharing.colleagues.number
+
+    # --- where the request came -------------------------------------------------------------------
+
+    def request(self, frame: Frame, headers: Headers, principal: Principal, outlet: Outlet) -> bytes | Work:
+        worker = self._worker_of(frame)
+        if worker in (0, self._sharing.colleagues.number):
+            return super().request(frame, headers, principal, outlet)
+        return self._hand_on(worker, frame, headers, principal, outlet), None
+
+    def _worker_of(self, frame: Frame) -> int:
+        raw = frame.params if frame.params is not UNSET else b""
+        if b"requestState" not in bytes(raw):
+            return 0
+        try:
+            sealed = _states.decode(raw).requestState
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return 0
+        return self._parking.worker_of(sealed) if isinstance(sealed, str) else 0
+
+    async def _hand_on(
+        self, worker: int, frame: Frame, headers: Headers, principal: Principal, outlet: Outlet
+    ) -> bytes:
+        name = self._sharing.colleagues.next_name()
+        address = getattr(outlet, "address", "")
+        lines, repeated = list(headers.values.items()), list(headers.repeated)
+        asked = _Request(msgspec.json.encode(frame), lines, repeated, principal, address)
+        letter = Mail("round", data=msgspec.msgpack.encode(asked), number=name)
+        if not await self._sharing.colleagues.send(worker, letter):
+            return _refused(frame)  # and its runs are gone with it
+        log = self._log(name)
+        try:
+            return await self._follow(log, worker, outlet) or _refused(frame)
+        except asyncio.CancelledError:
+            self._sharing.spawn(self._tell_over(worker, name))
+            raise
+        finally:
+            self._sharing.spawn(log.drop())
+
+    async def _follow(self, log: Log, worker: int, outlet: Outlet) -> bytes | None:
+        """Say here what is said there, until the answer; None: that worker is gone."""
+        position, gone = 0, False
+        while True:
+            events = await log.read(position)
+            for event in events:
+                position = event.id
+                if event.data[:1] == _ANSWER:
+                    return _answer(event.data[1:])
+                method, params = _notices.decode(event.data[1:])
+                await outlet.tell(method, params)
+            if gone and not events:
+                return None
+            colleagues = self._sharing.colleagues
+            if not await log.wait(position, colleagues.lease / _LOOKS):
+                gone = not await colleagues.alive(worker)
+
+    async def _tell_over(self, worker: int, name: int) -> None:
+        await self._sharing.colleagues.send(worker, Mail("round_over", number=name))
+
+    def _log(self, name: int) -> Log:
+        return Log(self._sharing.state, f"{self._sharing.space}/round/{name}", _KEPT)
+
+    # --- where the run is -------------------------------------------------------------------------
+
+    async def _serve(self, mail: Mail) -> None:
+        asked = _requests.decode(mail.data)
+        frame, headers = _frames.decode(asked.frame), Headers(asked.headers)
+        headers.repeated = frozenset(asked.repeated)
+        log = self._log(mail.number)
+        outlet = _There(log, asked.address)
+        try:
+            work = super().request(frame, headers, asked.principal, outlet)
+        except OfSession:
+            work = _refused(frame)
+        if isinstance(work, bytes):
+            await _tell(log, work)
+            return
+        task = self._sharing.spawn(_run(log, work[0]))
+        self._rounds[mail.number] = task, work[1]
+        task.add_done_callback(lambda _: self._rounds.pop(mail.number, None))
+
+    async def _give_up(self, mail: Mail) -> None:
+        """Its client went away: that cancels the run, as it does where the run is."""
+        task, exchange = self._rounds.get(mail.number, (None, None))
+        if exchange is not None:
+            exchange.silence()
+        if task is not None:
+            task.cancel()
+
+
+class _There:
+    """What a run speaks through: the worker that its client is connected to reads it."""
+
+    def __init__(self, log: Log, address: str) -> None:
+        self._log = log
+        self.address = address
+
+    async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
+        plain = msgspec.json.decode(msgspec.json.encode(params))
+        await self._log.append([_SAID + msgspec.msgpack.encode((method, plain))])
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience
+    ) -> Frame:
+        raise InternalError(f"{method}: a stateless client cannot be called")
+
+
+async def _run(log: Log, work: Coroutine[Any, Any, bytes]) -> None:
+    await _tell(log, await work)
+
+
+async def _tell(log: Log, answer: bytes) -> None:
+    """With its code, by which HTTP tells outcomes apart."""
+    code = answer.code if isinstance(answer, ErrorAnswer) else 0
+    await log.append([_ANSWER + msgspec.msgpack.encode((code, bytes(answer)))])
+
+
+def _answer(data: bytes) -> bytes:
+    code, answer = _answers.decode(data)
+    if not code:
+        return answer
+    told = ErrorAnswer(answer)
+    told.code = code
+    return told
+
+
+def _refused(frame: Frame) -> bytes:
+    id: Any = frame.id
+    return encode_error(id, InvalidParams(STATE_REFUSED))

@@ -1,0 +1,377 @@
+"""The sessions of an endpoint that several processes serve: any of them takes any request of any session.
+
+What a session is stands in the store, bound to its owner (revisions/session_record.py). Each request looks there first,
+so what ended anywhere is 404 everywhere; what a worker keeps of a session in memory is only what runs there. What is
+written is written before its client hears of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Any
+
+from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_session_rules import (
+    FULL,
+    UNKNOWN,
+    UNRESUMABLE,
+    TurnedAway,
+    asked_session,
+    seen_event,
+)
+from ..revisions.session_record import decode_record, encode_record
+from ..state.store import Entry
+from ..wire.errors import LocalError, StoreFull
+from ..wire.exchange import Principal
+from .colleagues import Mail, worker_of
+from .http_call import HttpCall
+from .http_server_session import Asked, Session
+from .http_sessions import BUSY, ENDED, NO_EVENTS, Sessions
+from .http_streams import Reader, Stream
+from .log_reader import LogReader
+from .shared_session import SharedSession
+from .shared_streams import LoggedStream
+from .sharing import UNUSABLE, Sharing, owner_of
+
+__all__ = ["SharedSessions"]
+
+_SLACK = 1.25  # a record lasts longer than its session may rest, so that not every request has to write it
+_UPKEEP = 4  # looks at what is kept here, in the shortest time after which a session ends
+_TO_ALL = 0
+_FAILED = HttpRefusal.saying(503, "The store of the sessions does not answer: try again", ("retry-after", "1"))
+_TOO_LARGE = HttpRefusal.saying(400, "What was said about the client is too large to be kept")
+
+
+class SharedSessions(Sessions):
+    def __init__(self, sharing: Sharing, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self._sharing = sharing
+        self._upkeep: asyncio.Task[None] | None = None
+        sharing.on_ready.append(self._joined)
+        sharing.hear(
+            changed=self._changed,
+            ended=self._ended_elsewhere,
+            frame=self._forwarded,
+            spoilt=self._spoilt,
+            say=self._say,
+            speaker=self._speaks,
+            reading=self._reading,
+        )
+
+    async def _joined(self) -> None:
+        self._around.first_id = self._sharing.colleagues.first_name
+        self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
+        await _guarded(call, self._post(call, body, headers, principal))
+
+    async def get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await _guarded(call, self._get(call, headers, principal))
+
+    async def delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await _guarded(call, self._delete(call, headers, principal))
+
+    async def _post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        await super().post(call, body, headers, principal)
+
+    async def _get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        session = _shared(self._named(call, headers, principal))
+        if not call.events:
+            raise TurnedAway(NO_EVENTS)
+        seen = seen_event(headers)
+        if seen is None:
+            await self._speak(session)
+            await self._listen(call, session)
+        else:
+            await self._resume(call, session, *seen)
+
+    async def _delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
+        await self._bring(headers, principal)
+        session = self._named(call, headers, principal)
+        await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
+        session.finish()
+        await self._sharing.colleagues.tell_all(Mail("ended", session.id))
+        await call.refuse(ENDED)
+
+    async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
+        if self._around.running >= self._limits.in_flight:
+            raise TurnedAway(BUSY)
+        stream, reader = session.requests(asked, call.address, call.events)
+        await self._deliver(call, session, stream, reader, array)  # also what is answered: it may have to be written
+
+    async def _accept(self, call: HttpCall, session: Session) -> None:
+        await self._settle(_shared(session))
+        await super()._accept(call, session)
+
+    async def _deliver(
+        self, call: HttpCall, session: Session, stream: Stream, reader: Reader, array: bool, *, resumed: bool = False
+    ) -> None:
+        try:
+            await self._settle(_shared(session))
+        except BaseException:
+            stream.detach(reader)
+            raise
+        await super()._deliver(call, session, stream, reader, array, resumed=resumed)
+
+    async def _settle(self, session: SharedSession) -> None:
+        """What came changed the session, or concerns another worker: that is seen to before anything is answered."""
+        while session.outgoing:
+            await self._send(session.outgoing.pop(0))
+        if session.end is None:
+            await self._keep(session)
+            await _attend(session)
+
+    async def _send(self, letter: tuple[int, Mail]) -> None:
+        to, mail = letter
+        if to == _TO_ALL:
+            await self._sharing.colleagues.tell_all(mail)
+        else:
+            await self._sharing.colleagues.send(to, mail)
+
+    # --- the record -------------------------------------------------------------------------------
+
+    def _begin(self, id: str, principal: Principal, address: str) -> Session:
+        seconds = self._bounds.idle * _SLACK
+        return SharedSession(id, principal, self._around, address, self._sharing, seconds)
+
+    def _key(self, id: str) -> str:
+        return f"{self._sharing.space}/session/{id}"
+
+    async def _bring(self, headers: Headers, principal: Principal) -> None:
+        """The session that is asked for as it is now, or nothing where it is not any more."""
+        id = asked_session(headers)
+        if id is None:
+            return
+        entry = await self._sharing.state.get(self._key(id), owner=owner_of(principal))
+        self._now(asyncio.get_running_loop())
+        session = self._by_id.get(id)
+        if entry is None:
+            if session is not None and session.principal == principal:
+                session.finish()
+            return
+        if session is None:
+            session = self._rebuild(id, principal, entry)
+        elif _shared(session).version < entry.version:
+            self._adopt(_shared(session), entry)
+        await self._touch(_shared(session), entry)
+
+    def _rebuild(self, id: str, principal: Principal, entry: Entry) -> Session:
+        if len(self._by_id) >= self._bounds.most:
+            raise TurnedAway(FULL)
+        session = self._begin(id, principal, "")
+        if not self._adopt(_shared(session), entry):
+            raise TurnedAway(UNKNOWN)
+        self._lives.enter(session)
+        self._add(session)
+        return session
+
+    def _adopt(self, session: SharedSession, entry: Entry) -> bool:
+        return session.adopt(decode_record(entry.value), entry.version)
+
+    async def _touch(self, session: SharedSession, entry: Entry) -> None:
+        """It is in use. Written only now and then."""
+        if entry.until - time.time() < self._patience(session):
+            owner = owner_of(session.principal)
+            until = time.time() + self._patience(session) * _SLACK
+            version = await self._sharing.state.put(
+                entry.key, entry.value, until=until, owner=owner, expect=entry.version
+            )
+            if version and session.version == entry.version:
+                session.version = version
+
+    def _patience(self, session: SharedSession) -> float:
+        return self._bounds.idle if session.ready else self._bounds.unready
+
+    async def _keep(self, session: SharedSession) -> None:
+        """Write what has changed, on top of what others wrote meanwhile, and let them know."""
+        key, owner = self._key(session.id), owner_of(session.principal)
+        while session.edition != session.kept and (mine := session.record()) is not None:
+            until, known = time.time() + self._patience(session) * _SLACK, session.version
+            edition = session.edition
+            version = await self._put(session, key, encode_record(mine), until=until, owner=owner, expect=known)
+            if version:
+                session.version, session.saved, session.kept = version, mine, edition
+                if known:
+                    await self._sharing.colleagues.tell_all(Mail("changed", session.id))
+                continue
+            entry = await self._sharing.state.get(key, owner=owner)
+            if entry is None:
+                session.finish()
+                raise TurnedAway(UNKNOWN)
+            self._adopt(session, entry)
+
+    async def _put(self, session: SharedSession, key: str, value: bytes, **facts: Any) -> int:
+        try:
+            return await self._sharing.state.put(key, value, **facts)
+        except StoreFull:
+            refusal = FULL
+        except UNUSABLE:
+            refusal = _FAILED
+        except LocalError:
+            refusal = _TOO_LARGE
+        if not session.version:
+            session.finish()  # its client never heard of it
+        raise TurnedAway(refusal)
+
+    # --- streams ----------------------------------------------------------------------------------
+
+    async def _speak(self, session: SharedSession, resumed: int = 0) -> None:
+        """From now on this worker says what belongs to no request."""
+        me = self._sharing.colleagues.number
+        if session.speaker != me or resumed:
+            session.speaker = me
+            await self._keep(session)
+            await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed))
+
+    async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
+        await session.come_to_rest()
+        stream = session.standing()
+        reader = stream.attach()
+        assert isinstance(stream, LoggedStream)
+        await stream.settle()
+        await self._deliver(call, session, stream, reader, False, resumed=resumed)
+
+    async def _resume(self, call: HttpCall, session: SharedSession, name: int, number: int) -> None:
+        """The rest of a stream: from memory where its worker is this one, else from its log."""
+        stream, standing = session.stream(name), bool(name & 1)
+        if stream is not None and stream.can_resume(number):
+            if standing:
+                await self._speak(session)
+            await self._deliver(call, session, stream, stream.attach(number), False, resumed=True)
+            return
+        reader = LogReader(self._sharing.colleagues, session.logs.of(name), name)
+        if not await reader.begin(number):
+            raise TurnedAway(UNRESUMABLE)
+        session.busy += 1
+        try:
+            await self._say_who_reads(session, name, standing)
+            await reader.follow(call, lambda: session.end is not None, last=not standing)
+        finally:
+            session.busy -= 1
+            session.used = asyncio.get_running_loop().time()
+        if standing and not call.answered:
+            await self._listen(call, session, resumed=True)  # what comes next is said here
+
+    async def _say_who_reads(self, session: SharedSession, name: int, standing: bool) -> None:
+        if standing:
+            await self._speak(session, name)
+        else:
+            await self._sharing.colleagues.send(worker_of(name), Mail("reading", session.id, number=name))
+
+    # --- what other workers say -------------------------------------------------------------------
+
+    def _here(self, mail: Mail) -> SharedSession | None:
+        session = self._by_id.get(mail.session)
+        return None if session is None else _shared(session)
+
+    async def _changed(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is None or mail.sender == self._sharing.colleagues.number:
+            return
+        entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
+        if entry is None:
+            session.finish()
+        elif session.version < entry.version:
+            self._adopt(session, entry)
+
+    async def _ended_elsewhere(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is not None:
+            session.finish()
+
+    async def _forwarded(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is not None:
+            session.forwarded(mail.data)
+
+    async def _spoilt(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is not None:
+            session.forwarded_spoilt(mail.number, mail.data.decode())
+
+    async def _say(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is not None:
+            session.say(mail.data)
+
+    async def _speaks(self, mail: Mail) -> None:
+        session = self._here(mail)
+        if session is None:
+            return
+        if mail.sender == self._sharing.colleagues.number:
+            session.may_listen = True
+            await _attend(session)
+            return
+        await self._changed(mail)
+        for letter in await session.hand_over(mail.sender, mail.number):
+            await self._send(letter)
+
+    async def _reading(self, mail: Mail) -> None:
+        session = self._here(mail)
+        stream = None if session is None else session.stream(mail.number)
+        if isinstance(stream, LoggedStream):
+            stream.follow()
+
+    # --- how one ends -----------------------------------------------------------------------------
+
+    def _set_sweeper(self) -> None:
+        """Records end by themselves."""
+
+    async def _keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._bounds.idle, self._bounds.unready) / _UPKEEP)
+            for session in list(self._by_id.values()):
+                try:
+                    await self._look_after(_shared(session))
+                except (*UNUSABLE, TurnedAway):
+                    pass  # the store does not answer: the next round sees to it
+
+    async def _look_after(self, session: SharedSession) -> None:
+        """What is in use lasts; what has ended elsewhere, or is not used here, is forgotten here."""
+        entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
+        if entry is None:
+            session.finish()
+        elif session.busy:
+            await self._touch(session, entry)
+            for stream in session.open_streams():
+                await stream.lasts()
+        elif self._is_unused(session):
+            session.finish()
+
+    def _is_unused(self, session: SharedSession) -> bool:
+        rested = asyncio.get_running_loop().time() - session.used >= self._bounds.unready
+        return rested and session.idle and session.speaker != self._sharing.colleagues.number
+
+    async def close(self) -> None:
+        """End what is here. The sessions themselves go on at other workers, or when this one comes back."""
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+            self._upkeep = None
+        await super().close()
+
+
+async def _guarded(call: HttpCall, work: Awaitable[None]) -> None:
+    """What is turned away is told why; without its store an endpoint is 503, or ends the stream that has begun."""
+    try:
+        await work
+    except TurnedAway as away:
+        await call.refuse(away.refusal)
+    except UNUSABLE:
+        await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
+
+
+async def _attend(session: SharedSession) -> None:
+    """What changes after its client was answered is told."""
+    if session.attend():
+        await asyncio.sleep(0)
+
+
+def _shared(session: Session) -> SharedSession:
+    assert isinstance(session, SharedSession)
+    return session

@@ -1,0 +1,117 @@
+"""client/config_values.py: what stands behind ${...}, and what of it is hidden."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.client.config_text import ConfigError
+from interlock.client.config_values import Input, Values, looks_secret
+
+ENVIRON = {"TOKEN": "hunter2hunter2", "HOME": "/home/somebody", "SHORT": "abc", "EMPTY": ""}
+DECLARED = {
+    "key": Input(id="key", description="The key", password=True),
+    "size": Input(id="size", options=("s", "m"), default="s"),
+}
+
+
+def values(folder=Path("/etc"), workspace=None, inputs=None):
+    return Values(folder, workspace, DECLARED, inputs, ENVIRON)
+
+
+def filled(text, **given):
+    hidden = []
+    return values(**given).fill(text, "at", hidden), hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "hidden"),
+    [
+        ("plain $HOME $$ ${", "plain $HOME $$ ${", []),
+        ("Bearer ${env:TOKEN}!", "Bearer hunter2hunter2!", ["hunter2hunter2"]),
+        ("${TOKEN}", "hunter2hunter2", ["hunter2hunter2"]),
+        ("${env:HOME}/x", "/home/somebody/x", []),
+        ("${env:SHORT}${EMPTY}", "abc", []),
+        ("${NONE:-else}", "else", []),
+        ("${NONE:-}", "", []),
+        ("a${/}b${pathSeparator}", f"a{os.sep}b{os.sep}", []),
+        ("${userHome}", str(Path.home()), []),
+    ],
+)
+def test_references(text, found, hidden):
+    assert filled(text) == (found, hidden)
+
+
+def test_the_workspace():
+    assert filled("${workspaceFolder}:${workspaceFolderBasename}", workspace=Path("/a/b"))[0] == "/a/b:b"
+    with pytest.raises(ConfigError, match=r"at: .*workspace="):
+        filled("${workspaceFolder}")
+
+
+def test_a_file_is_one_value(tmp_path):
+    (tmp_path / "token").write_text("hunter2 hunter2\r\n\n")
+    found = filled("x ${file:token}", folder=tmp_path)
+    assert found == ("x hunter2 hunter2", ["hunter2 hunter2"])
+    assert filled(f"${{file:{tmp_path}/token}}")[0] == "hunter2 hunter2"
+    with pytest.raises(ConfigError, match=r"at: .*cannot be read"):
+        filled("${file:none}", folder=tmp_path)
+
+
+def test_what_was_found_is_not_looked_into_again():
+    given = values(inputs={"key": "${env:TOKEN}"})
+    assert given.fill("${input:key}", "at", []) == "${env:TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("${env:NONE}", "NONE is not set"),
+        ("${NONE}", "NONE is not set"),
+        ("${command:rm}", "not known here"),
+        ("${config:a.b}", "not known here"),
+        ("${keyring:a}", "not known here"),
+        ("${}", "not known here"),
+        ("${input:other}", "not among the inputs"),
+        ("${input:key}", r"input 'key' \(The key\) is not given"),
+    ],
+)
+def test_what_is_not_known_is_an_error_at_its_place(text, told):
+    with pytest.raises(ConfigError, match=f"at: .*{told}"):
+        filled(text)
+
+
+def test_a_user_is_asked_once():
+    asked = []
+
+    def ask(input):
+        asked.append(input)
+        return "hunter2"
+
+    given = values(inputs=ask)
+    hidden = []
+    assert given.fill("${input:key} ${input:key}", "at", hidden) == "hunter2 hunter2"
+    assert asked == [DECLARED["key"]] and set(hidden) == {"hunter2"}
+    assert "hunter2" not in repr(given)
+
+
+def test_an_input_is_one_of_its_options_and_a_default_is_never_taken_unasked():
+    assert filled("${input:size}", inputs={"size": "m"})[0] == "m"
+    with pytest.raises(ConfigError, match="none of its options"):
+        filled("${input:size}", inputs={"size": "xl"})
+    with pytest.raises(ConfigError, match="not given"):
+        filled("${input:size}", inputs={})
+
+
+def test_where_a_server_is_started(tmp_path):
+    assert values().folder_of(None) is None
+    assert values().folder_of("x") == "/etc/x"
+    assert values(workspace=tmp_path).folder_of(None) == str(tmp_path)
+    assert values(workspace=tmp_path).folder_of("x") == str(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [("API_KEY", "x", True), ("OPENAI_KEY", "x", True), ("A", "ghp_0123456789abcdef", True), ("LEVEL", "debug", False)],
+)
+def test_what_looks_secret(name, value, secret):
+    assert looks_secret(name, value) is secret

@@ -1,0 +1,227 @@
+"""`server.asgi()` where others run it: mounted in Starlette and FastAPI, served by uvicorn, hypercorn and granian."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
+
+from interlock import Server
+from support.asgi import call_tool, message, post
+from support.http_socket import connection, http
+from support.sessions import OverSession
+
+LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
+WAIT = 60.0
+
+
+def app(**options):
+    server = Server("s")
+
+    @server.tool
+    async def hi() -> str:
+        return "hi"
+
+    return server.asgi(**options)
+
+
+def in_fastapi(prefix, **options):
+    framework = FastAPI()
+    framework.mount(prefix, app(**options))
+    return framework
+
+
+async def ask(framework, path):
+    scope = {"query_string": b"", "scheme": "http", "http_version": "1.1", "server": ("127.0.0.1", 8000)}
+    return await post(framework, call_tool("hi"), path=path, raw_path=path.encode(), **scope).answer()
+
+
+# --- below a prefix ---
+
+
+@pytest.mark.parametrize(
+    ("framework", "path"),
+    [
+        (lambda: Starlette(routes=[Mount("/api", app())]), "/api/mcp"),
+        (lambda: Starlette(routes=[Mount("/api", app())]), "/api/mcp/"),
+        (lambda: Starlette(routes=[Mount("/api/", app())]), "/api/mcp"),
+        (lambda: Starlette(routes=[Mount("/", app())]), "/mcp"),
+        (lambda: Starlette(routes=[Mount("/", app())]), "/mcp/"),
+        (lambda: Starlette(routes=[Mount("/api", app(path="/"))]), "/api/"),
+        (lambda: Starlette(routes=[Route("/mcp", app())]), "/mcp"),
+        (lambda: Starlette(routes=[Mount("/a", routes=[Mount("/b", app(path="/c/d"))])]), "/a/b/c/d"),
+        (lambda: Starlette(routes=[Mount("/a", Starlette(routes=[Mount("/b", app())]))]), "/a/b/mcp/"),
+        (lambda: in_fastapi("/api"), "/api/mcp"),
+        (lambda: in_fastapi("/api"), "/api/mcp/"),
+        (lambda: in_fastapi("/"), "/mcp"),
+        (lambda: in_fastapi("/api", path="/"), "/api/"),
+    ],
+)
+async def test_mounted_it_is_found(framework, path):
+    answer = await ask(framework(), path)
+    assert (answer.status, answer.json["result"]["content"][0]["text"]) == (200, "hi")
+
+
+async def test_at_a_bare_prefix_the_framework_redirects_to_the_slash():
+    scope = {"query_string": b"", "scheme": "http", "server": ("127.0.0.1", 8000)}
+    answer = await post(in_fastapi("/api", path="/"), call_tool("hi"), path="/api", **scope).answer()
+    assert (answer.status, answer.headers["location"]) == (307, "http://127.0.0.1:8000/api/")
+
+
+async def test_mounted_it_is_for_loopback_names_until_others_are_said():
+    for options, status in (({}, 403), ({"allowed_hosts": ["mcp.example.com"]}, 200)):
+        scope = {"query_string": b"", "scheme": "http", "path": "/api/mcp"}
+        answer = await post(
+            in_fastapi("/api", **options), call_tool("hi"), {"host": "mcp.example.com"}, **scope
+        ).answer()
+        assert answer.status == status
+        assert status == 200 or "allowed_hosts" in answer.error["message"], "the refusal names the setting"
+
+
+# --- under other servers ---
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+def words(kind, port):
+    return {
+        "uvicorn": ["uvicorn", "support.anywhere:framework", "--port", str(port), "--log-level", "warning"],
+        "hypercorn": ["hypercorn", "support.anywhere:plain", "-b", f"127.0.0.1:{port}"],
+        "granian": ["granian", "--interface", "asginl", "support.anywhere:plain", "--port", str(port)],
+    }[kind]
+
+
+class Running:
+    def __init__(self, process, port):
+        self.process, self.port, self.log = process, port, ""
+
+    async def heard(self, what):
+        """Wait until the application has said it."""
+        async with asyncio.timeout(WAIT):
+            while f"said: {what}\n" not in self.log:
+                line = await self.process.stderr.readline()
+                assert line, self.log
+                self.log += line.decode()
+
+    async def stopped(self):
+        self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(WAIT):
+            told, rest = await self.process.communicate()
+        return (told + rest).decode()
+
+    async def whole(self, frame, changes=None, **where):
+        async with connection(self.port) as raw:
+            raw.write(http(frame, changes, **where))
+            return await raw.response()
+
+
+@asynccontextmanager
+async def running(kind):
+    port = free_port()
+    paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *words(kind, port), stdout=pipe, stderr=pipe, env={**os.environ, "PYTHONPATH": paths}
+    )
+    try:
+        await until_it_listens(process, port)
+        yield Running(process, port)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def until_it_listens(process, port):
+    async with asyncio.timeout(WAIT):
+        while process.returncode is None:
+            try:
+                async with connection(port):
+                    return
+            except OSError:
+                await asyncio.sleep(0.05)
+    raise AssertionError((await process.stderr.read()).decode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "health"),
+    [
+        ("uvicorn", "/api/mcp", "/api/health"),
+        ("uvicorn", "/deep/er/", "/deep/er/health"),
+        ("hypercorn", "/mcp", "/health"),
+        ("granian", "/mcp/", "/health"),
+    ],
+)
+async def test_it_serves_under_other_servers(kind, at, health):
+    async with running(kind) as there:
+        assert (await there.whole(call_tool("hi"), target=at)).json["result"]["content"][0]["text"] == "alive"
+        sign = await there.whole(b"", {"host": "elsewhere"}, target=health, verb="GET")
+        assert (sign.status, sign.json) == (200, {"status": "serving"})
+        await streams(there, at)
+        await verbs(there, at)
+        await session(there, at)
+        await going_away(there, at)
+        log = there.log + await there.stopped()
+    assert "Traceback" not in log and "ERROR" not in log, log
+    assert log.count("said: begun") == 1
+
+
+async def streams(there, at):
+    answer = await there.whole(call_tool("steps", progressToken=1), target=at)
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert answer.body.count(b"notifications/progress") == 3 and answer.body.count(b"data: ") == 4
+    async with connection(there.port) as raw:
+        raw.write(http(LISTEN, target=at))
+        assert (await raw.head())[0] == 200
+        assert (await raw.event())["method"] == "notifications/subscriptions/acknowledged"
+
+
+async def verbs(there, at):
+    async with connection(there.port) as raw:
+        for verb in ("HEAD", "PUT", "OPTIONS", "TRACE"):
+            raw.write(http(b"", verb=verb, target=at))
+            status, headers = await raw.head()
+            assert (status, headers["allow"]) == (405, "POST")
+            if verb != "HEAD":
+                await raw.reader.readexactly(int(headers["content-length"]))
+        raw.write(http(call_tool("hi"), target=at))
+        assert (await raw.response()).status == 200
+
+
+async def session(there, at):
+    named = {"mcp-protocol-version": None, "mcp-method": None, "mcp-name": None}
+    opened = await there.whole(OverSession(None).hello, named, target=at)
+    named["mcp-session-id"] = opened.headers["mcp-session-id"]
+    frame = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hi"}}
+    assert (await there.whole(frame, named, target=at)).json["result"]["content"][0]["text"] == "alive"
+    async with connection(there.port) as raw:
+        raw.write(http(b"", named, verb="GET", target=at))
+        assert (await raw.head())[0] == 200
+    async with connection(there.port) as raw:
+        raw.write(http(b"", named, verb="DELETE", target=at))
+        assert (await raw.head())[0] == 204
+    assert (await there.whole(frame, named, target=at)).status == 404
+
+
+async def going_away(there, at):
+    """In the middle of a body, of a call, and of a stream."""
+    async with connection(there.port) as raw:
+        raw.write(http(call_tool("hi"), target=at)[:-20])
+        await raw.writer.drain()
+    async with connection(there.port) as raw:
+        raw.write(http(call_tool("wait"), target=at))
+        await there.heard("waiting")
+    await there.heard("cancelled")
+    async with connection(there.port) as raw:
+        raw.write(http(call_tool("steps", progressToken=1), target=at))
+        await raw.head()
+        await raw.event()

@@ -1,0 +1,134 @@
+"""transport/colleagues.py: workers that find each other by a store, and what they tell each other."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from interlock.state.memory_store import MemoryStore
+from interlock.state.store import Bounds
+from interlock.transport.colleagues import Colleagues, Mail, worker_of
+from interlock.wire.errors import LocalError
+
+
+@asynccontextmanager
+async def together(count=2, lease=5.0, store=None):
+    """So many colleagues on one store, and what each of them has read."""
+    store = store or MemoryStore()
+    inboxes = [[] for _ in range(count)]
+
+    def reader(inbox):
+        async def read(mail):
+            if mail.kind == "bad":
+                raise LocalError("not this one")
+            if mail.kind != "hello":
+                inbox.append((mail.kind, mail.data, mail.sender))
+
+        return read
+
+    found = [Colleagues(store, "space", lease, reader(inbox)) for inbox in inboxes]
+    for each in found:
+        await each.join()
+    try:
+        yield found, inboxes
+    finally:
+        for each in found:
+            await each.leave()
+        await store.close()
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def test_each_has_a_number_that_nobody_had_before():
+    store = MemoryStore()
+    async with together(3, store=store) as (found, _):
+        assert [each.number for each in found] == [1, 2, 3]
+        await found[2].leave()
+        late = Colleagues(store, "space", 5.0, found[0]._deliver)
+        await late.join()
+        assert late.number == 4
+        await late.leave()
+
+
+async def test_names_are_never_the_same_and_say_who_gave_them():
+    async with together() as (found, _):
+        names = [each.next_name(odd=odd) for each in found for odd in (True, False) for _ in range(10)]
+        assert len(set(names)) == 40
+        assert [worker_of(name) for name in names] == [1] * 20 + [2] * 20
+        assert all(name < 2**53 for name in names) and names[0] % 2 == 1 and names[10] % 2 == 0
+
+
+@pytest.mark.parametrize("name", [None, "x", 0, -1, 5, (1 << 32) - 1, 1 << 60, 2**52])
+def test_other_ids_were_given_by_no_worker(name):
+    assert worker_of(name) == 0
+
+
+async def test_what_is_sent_to_one_reaches_that_one_in_order():
+    async with together() as ((a, b), (of_a, of_b)):
+        for number in range(5):
+            assert await a.send(b.number, Mail("x", "s", b"%d" % number))
+        await until(lambda: len(of_b) == 5)
+        assert of_b == [("x", b"%d" % number, a.number) for number in range(5)] and of_a == []
+
+
+async def test_what_is_told_to_all_reaches_all_in_one_order():
+    async with together(3) as (found, inboxes):
+        await asyncio.gather(*(each.tell_all(Mail("x", "s", b"%d" % each.number)) for each in found * 5))
+        await until(lambda: all(len(inbox) == 15 for inbox in inboxes))
+        assert inboxes[0] == inboxes[1] == inboxes[2]
+
+
+async def test_nothing_is_sent_to_who_is_not_there():
+    async with together() as ((a, b), _):
+        assert not await a.send(0, Mail("x"))
+        assert not await a.send(77, Mail("x"))
+        await b.leave()
+        assert not await a.alive(b.number)
+        assert not await a.send(b.number, Mail("x"))
+        assert await a.alive(a.number)
+
+
+async def test_who_gives_no_sign_of_life_counts_as_dead():
+    async with together(lease=0.2) as ((a, b), _):
+        assert await a.alive(b.number)
+        b._tasks[0].cancel()  # its signs
+        async with asyncio.timeout(10):
+            while await a.alive(b.number):
+                await asyncio.sleep(0.02)
+
+
+async def test_a_message_that_cannot_be_handled_is_dropped_and_the_next_one_read():
+    async with together() as ((a, b), (_, of_b)):
+        await a.send(b.number, Mail("bad"))
+        await a._state.append(a._stream(b.number), [b"\xc1"], until=float("inf"))
+        await a.send(b.number, Mail("good"))
+        await until(lambda: of_b)
+        assert of_b == [("good", b"", a.number)]
+
+
+async def test_who_missed_messages_reads_on_with_the_next():
+    store = MemoryStore(Bounds(stream_events=3))
+    async with together(store=store) as ((a, b), (_, of_b)):
+        for task in b._tasks:
+            task.cancel()
+        for number in range(10):
+            await a.tell_all(Mail("x", "s", b"%d" % number))
+        b._tasks = [asyncio.create_task(b._read(0, 1))]
+        await asyncio.sleep(0.02)
+        await a.tell_all(Mail("x", "s", b"last"))
+        await until(lambda: of_b)
+        assert of_b == [("x", b"last", a.number)]
+
+
+async def test_a_store_that_was_closed_ends_the_reading():
+    async with together(1, lease=0.05) as ([one], _):
+        await one._state.close()
+        one_s, one._tasks = one._tasks, []
+        async with asyncio.timeout(10):
+            await asyncio.wait([one_s[0]])  # nothing to read: the others wait until they are cancelled
+        for task in one_s:
+            task.cancel()

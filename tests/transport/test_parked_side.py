@@ -1,0 +1,134 @@
+"""transport/parked_side.py: a run that waits at one worker goes on when its answers reach another."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from interlock import Context, Server
+from interlock.transport.http_server import HttpApp, SessionBounds
+from interlock.wire.exchange import Principal
+from support.asgi import call_tool, post
+
+CAN = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}, "progressToken": 1}
+
+
+class Worker:
+    def __init__(self, path, **options):
+        self.server = server = Server("s")
+        self.begun, self.ended, self.go = 0, 0, asyncio.Event()
+
+        @server.tool(asks="park")
+        async def order(ctx: Context, wait: bool = False) -> str:
+            self.begun += 1
+            try:
+                first = (await ctx.roots())[0].uri
+                await ctx.progress(1, message=first)
+                if wait:
+                    await self.go.wait()
+                second = (await ctx.roots())[0].uri
+            finally:
+                self.ended += 1
+            return f"{first} {second}"
+
+        @server.tool(asks="park")
+        async def fails(ctx: Context) -> str:
+            await ctx.roots()
+            raise RuntimeError("broken")
+
+        self.app = HttpApp(server, state=path, sessions=SessionBounds(lease=0.3), **options)
+
+
+@asynccontextmanager
+async def office(path, count=2, **options):
+    workers = [Worker(path, **options) for _ in range(count)]
+    for worker in workers:
+        await worker.app._sharing.ready()
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.app.stop()
+            await worker.app.settle(0)
+
+
+def again(asked, uri, **arguments):
+    """The same call, with an answer to what was asked."""
+    frame = call_tool(arguments.pop("tool", "order"), arguments or None, **CAN)
+    answers = {key: {"roots": [{"uri": f"file:///{uri}"}]} for key in asked["inputRequests"]}
+    frame["params"] |= {"inputResponses": answers, "requestState": asked["requestState"]}
+    return frame
+
+
+async def ask(worker, frame, **headers):
+    return await post(worker.app, frame, headers).answer()
+
+
+async def test_the_run_goes_on_where_it_is_whichever_worker_is_asked(tmp_path):
+    async with office(tmp_path / "s.db", 3) as (a, b, c):
+        asked = (await ask(a, call_tool("order", **CAN))).json["result"]
+        told = await ask(b, again(asked, "one"))
+        progress, more = told.events  # a notification makes it a stream, there as here
+        assert progress["params"] == {"progressToken": 1, "progress": 1, "message": "file:///one"}
+        done = (await ask(c, again(more["result"], "two"))).json
+        assert done["result"]["content"][0]["text"] == "file:///one file:///two"
+        assert [worker.begun for worker in (a, b, c)] == [1, 0, 0]
+        late = await ask(b, again(more["result"], "two"))  # the ticket is used up
+        assert (late.status, late.error["code"]) == (400, -32602)
+
+
+async def test_what_is_refused_there_is_refused_here(tmp_path):
+    def check(headers):
+        return Principal("test", headers.get("x-who", "nobody"))
+
+    async with office(tmp_path / "s.db", authenticate=check) as (a, b):
+        asked = (await ask(a, call_tool("order", **CAN), **{"x-who": "ann"})).json["result"]
+        for frame, who in ((again(asked, "x"), "bob"), (again(asked, "x", wait=True), "ann")):
+            refused = await ask(b, frame, **{"x-who": who})
+            assert (refused.status, refused.error["code"]) == (400, -32602)
+        wrong = await ask(b, again(asked, "x"), **{"x-who": "ann", "mcp-name": "other"})
+        assert (wrong.status, wrong.error["code"]) == (400, -32020)
+        broken = again(asked, "x")
+        broken["params"]["arguments"] = 5
+        assert (await ask(b, broken, **{"x-who": "ann"})).error["code"] == -32602
+        assert (await ask(b, again(asked, "x"), **{"x-who": "ann"})).status == 200
+
+
+async def test_a_failure_there_is_told_here(tmp_path):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("fails", **CAN))).json["result"]
+        assert (await ask(b, again(asked, "x", tool="fails"))).json["result"]["isError"] is True
+
+
+async def test_a_client_that_goes_cancels_the_run(tmp_path):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("order", {"wait": True}, **CAN))).json["result"]
+        talk = post(b.app, again(asked, "x", wait=True))
+        async with asyncio.timeout(10):
+            await talk.heard(2)  # it runs, and says so
+            talk.disconnect()
+            await talk.task
+            while not a.ended or a.app._side._rounds:
+                await asyncio.sleep(0.005)
+        assert len(a.server.asker.parking) == 0
+
+
+async def test_when_its_worker_is_gone_the_state_is_refused(tmp_path):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("order", {"wait": True}, **CAN))).json["result"]
+        talk = post(b.app, again(asked, "x", wait=True))
+        await talk.heard(2)
+        await a.app._sharing.colleagues.leave()
+        answer = await talk.answer()
+        assert answer.events[-1]["error"]["code"] == -32602  # it was under way
+        gone = await ask(b, again(asked, "x", wait=True))
+        assert (gone.status, gone.error["code"]) == (400, -32602)
+        assert a.app._side._rounds  # this one was not dead, only silent: what it has left ends with it
+
+
+@pytest.mark.parametrize("state", ["", "x", 5, "s1.00000000.AAAA", None])
+async def test_what_is_no_state_of_ours_is_judged_here(tmp_path, state):
+    async with office(tmp_path / "s.db", 1) as (worker,):
+        frame = call_tool("order", **CAN)
+        frame["params"] |= {"requestState": state, "inputResponses": {}}
+        assert (await ask(worker, frame)).error["code"] == -32602

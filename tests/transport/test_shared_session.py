@@ -1,0 +1,120 @@
+"""transport/shared_session.py: one worker's part of a session, looked at alone (more in test_shared_sessions.py)."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from interlock import Context, Server
+from interlock.revisions.table import pick
+from interlock.transport.http_server_session import Surroundings
+from interlock.transport.http_streams import Keeping, Shelf
+from interlock.transport.shared_session import SharedSession
+from interlock.transport.sharing import Sharing
+from interlock.wire.exchange import ANONYMOUS
+from interlock.wire.frames import Frame, read_frame
+from interlock.wire.limits import DEFAULT_LIMITS
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "c", "version": "1"}}
+
+
+def frame(**members) -> Frame:
+    return read_frame(msgspec.json.encode({"jsonrpc": "2.0", **members}))
+
+
+@asynccontextmanager
+async def opened(path):
+    """A session that was introduced, and the sharing it is part of."""
+    server = Server("s")
+
+    @server.notification("notifications/x/hello")
+    async def hello(ctx: Context) -> None:
+        await ctx.log("info", "heard")
+
+    sharing = Sharing(path, "x", lease=5.0)
+    await sharing.ready()
+    keeping = Keeping()
+    around = Surroundings(
+        server, pick(None), DEFAULT_LIMITS, keeping, Shelf(keeping), False, lambda session: None,
+        sharing.colleagues.first_name,
+    )  # fmt: skip
+    session = SharedSession("id", ANONYMOUS, around, "", sharing, 60.0)
+    stream, _ = session.requests([frame(id=1, method="initialize", params=HELLO)], "", True)
+    while not stream.ended:
+        await stream.changed()
+    try:
+        yield session, sharing
+    finally:
+        session.finish()
+        await sharing.leave()
+
+
+async def test_the_first_that_hears_of_a_ready_client_speaks(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, sharing):
+        assert session.record().speaker == 0
+        session.notified(frame(method="notifications/initialized"))
+        assert (session.record().speaker, session.ready) == (sharing.colleagues.number, True)
+        assert session.attend() and not session.attend()
+
+
+async def test_what_is_not_yet_written_survives_what_others_wrote(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, _):
+        session.saved, session.version = session.record(), 1
+        session.requests([frame(id=2, method="logging/setLevel", params={"level": "error"})], "", True)
+        mine = session.record()
+        theirs = msgspec.structs.replace(session.saved, watched=frozenset({"note://1"}), speaker=9)
+        assert session.adopt(theirs, 2)
+        now = session.record()
+        assert (now.log_level, now.watched, now.speaker) == (mine.log_level, {"note://1"}, 9)
+        assert (session.version, session.saved) == (2, theirs)
+
+
+async def test_a_revision_that_is_not_spoken_here_cannot_be_adopted(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, sharing):
+        other = SharedSession("other", ANONYMOUS, session._around, "", sharing, 60.0)
+        assert not other.adopt(msgspec.structs.replace(session.record(), revision="none"), 1)
+        other.finish()
+
+
+async def test_only_what_is_not_for_this_worker_goes_out(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, sharing):
+        here, there = sharing.colleagues.first_name + 1, (9 << 32) + 1
+        for id in (here, there, 5, "x"):
+            session.answered(frame(id=id, result={}))
+            session.notified(frame(method="notifications/progress", params={"progressToken": id, "progress": 1}))
+        session.notified(frame(method="notifications/cancelled", params={"requestId": 77}))
+        session.notified(frame(method="notifications/cancelled", params={"requestId": []}))
+        assert [(to, msgspec.json.decode(mail.data).get("method")) for to, mail in session.outgoing] == [
+            (9, None),
+            (9, "notifications/progress"),
+            (0, "notifications/cancelled"),
+        ]
+
+
+async def test_what_belongs_to_no_request_goes_to_who_speaks(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, _):
+        await session.tell("notifications/message", {"level": "info", "data": "here"})
+        [standing] = session._standing
+        await standing.settle()
+        session.speaker = 9  # who is not there: it waits here
+        await session.tell("notifications/message", {"level": "info", "data": "there"})
+        session.say(b'{"said":1}')
+        async with asyncio.timeout(10):
+            while len(standing.answers()) < 3:
+                await asyncio.sleep(0.005)
+        told = [msgspec.json.decode(each) for each in standing.answers()]
+        assert [each.get("params", each).get("data", each.get("said")) for each in told] == ["here", "there", 1]
+
+
+async def test_who_hands_over_sends_what_waits_and_keeps_what_is_read(tmp_path):
+    async with opened(tmp_path / "s.db") as (session, _):
+        read = session.standing()
+        read.attach()
+        waiting = session.standing()
+        waiting.put(b'{"a":1}')
+        resumed = session._new()
+        resumed.begun = True
+        session._standing.append(resumed)
+        letters = await session.hand_over(9, resumed.name)
+        assert [(to, mail.kind, mail.data) for to, mail in letters] == [(9, "say", b'{"a":1}')]
+        assert session._standing == [read] and resumed.ended and waiting.ended and not read.ended

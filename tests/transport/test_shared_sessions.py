@@ -1,0 +1,454 @@
+"""transport/shared_sessions.py: two workers in one process, with nothing in common but a file."""
+
+import asyncio
+import json
+
+import pytest
+
+from interlock import Context, Server
+from interlock.state.sqlite_store import SQLiteStore
+from interlock.transport.http_server import HttpApp, SessionBounds
+from interlock.wire.exchange import Principal
+from support.asgi import call_tool, post
+from support.sessions import OverSession, events_of, said, send
+
+BOUNDS = SessionBounds(lease=0.4)
+
+
+class Worker:
+    """One process of several, as far as one process can play it."""
+
+    def __init__(self, path, **options):
+        self.server = server = Server("s")
+        self.go, self.cancelled, self.levels = asyncio.Event(), [], []
+
+        @server.tool
+        async def wait(ctx: Context, steps: int = 0) -> str:
+            try:
+                for step in range(steps):
+                    await ctx.progress(step)
+                await self.go.wait()
+                for step in range(steps):
+                    await ctx.progress(steps + step)
+            except asyncio.CancelledError:
+                self.cancelled.append("wait")
+                raise
+            return "waited"
+
+        @server.tool
+        async def poll(ctx: Context) -> str:
+            released = await ctx.release_stream(20)
+            await self.go.wait()
+            return f"released: {released}"
+
+        @server.tool
+        async def where(ctx: Context) -> str:
+            return (await ctx.roots())[0].uri
+
+        @server.tool
+        async def log(ctx: Context, level: str) -> str:
+            await ctx.log(level, "said")
+            return "logged"
+
+        @server.resource("note://1")
+        async def note() -> str:
+            return "note"
+
+        self.app = HttpApp(server, state=path, **{"sessions": BOUNDS, **options})
+
+    async def close(self):
+        self.app.stop()
+        await self.app.settle(0)
+        await self.app._let_go()
+
+    async def die(self):
+        """As kill -9 would: it says nothing to anybody, and nothing of it goes on."""
+        sharing = self.app._sharing
+        for task in (*sharing.colleagues._tasks, *sharing._errands, self.app._sessions._upkeep):
+            task.cancel()
+        await sharing.state.close()
+        sharing._joining = None
+        for session in list(self.app._sessions._by_id.values()):
+            session.finish()
+        await asyncio.sleep(0)
+
+
+class Office:
+    def __init__(self, folder, count=2, **options):
+        self.workers = [Worker(folder / "state.db", **options) for _ in range(count)]
+
+    async def __aenter__(self):
+        for worker in self.workers:
+            await worker.app._sharing.ready()
+        return self
+
+    async def __aexit__(self, *error):
+        for worker in self.workers:
+            await worker.close()
+
+    def __getitem__(self, number):
+        return self.workers[number]
+
+    def open(self, revision="2025-11-25", **more):
+        return OverSession(self[0].app, revision, **more)
+
+
+def at(peer, worker):
+    """The same client, whose next requests reach this worker."""
+    peer.app = worker.app
+    return peer
+
+
+def texts(talk):
+    """What was said, in short."""
+    found = []
+    for each in said(talk):
+        if "method" not in each:
+            found.append(each["result"]["content"][0]["text"] if "result" in each else each["error"]["message"])
+        elif each["method"] == "notifications/progress":
+            found.append(each["params"]["progress"])
+        else:
+            found.append(each["method"].removeprefix("notifications/"))
+    return found
+
+
+async def until(condition):
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def leave(talk):
+    talk.disconnect()
+    await talk.task
+
+
+def last_id(talk):
+    return [event.id for event in events_of(talk) if event.id][-1]
+
+
+# --- one session, many workers ---
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
+async def test_any_worker_serves_any_request_of_a_session(tmp_path, revision):
+    async with Office(tmp_path) as office, office.open(revision) as peer:
+        for number in (1, 0, 1):
+            at(peer, office[number])
+            assert len((await peer.call("tools/list").answer()).json["result"]["tools"]) == 4
+            assert (await peer.post(peer.hello).answer()).error["code"] == -32600
+        assert (await peer.call("ping", mcp_protocol_version="x").answer()).status == 200
+
+
+async def test_what_ended_at_one_is_unknown_to_all(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        running = peer.tool("wait", steps=1)
+        await running.heard(2)
+        assert (await at(peer, office[1]).send("DELETE").answer()).status == 204
+        await running.answer()  # its stream ends
+        assert office[0].cancelled == ["wait"]
+        for worker in office.workers:
+            at(peer, worker)
+            assert [(await peer.send(verb).answer()).status for verb in ("GET", "DELETE")] == [404, 404]
+            assert (await peer.call("ping").answer()).status == 404
+            assert len(worker.app._sessions) == 0
+
+
+async def test_a_session_belongs_to_who_began_it_at_every_worker(tmp_path):
+    def check(headers):
+        return Principal("test", headers.get("x-who", "nobody"))
+
+    async with Office(tmp_path, authenticate=check) as office, office.open(x_who="ann") as peer:
+        at(peer, office[1])
+        for _ in range(2):  # before and after this worker knows the session
+            for verb in ("GET", "DELETE"):
+                assert (await peer.send(verb, x_who="bob").answer()).status == 404
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            assert (await peer.post(ping, x_who="bob").answer()).status == 404
+            assert (await peer.post(ping).answer()).status == 200
+
+
+async def test_a_session_that_nobody_uses_ends_at_all(tmp_path):
+    bounds = SessionBounds(idle=0.2, unready=0.2, lease=0.4)
+    async with Office(tmp_path, sessions=bounds) as office, office.open() as peer:
+        assert (await at(peer, office[1]).call("ping").answer()).status == 200
+        await until(lambda: not any(len(worker.app._sessions) for worker in office.workers))
+        assert (await peer.call("ping").answer()).status == 404
+
+
+async def test_sessions_outlive_their_workers(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        for worker in office.workers:
+            await worker.close()
+        again = Worker(tmp_path / "state.db")
+        assert (await at(peer, again).call("ping").answer()).status == 200
+        assert (await peer.send("DELETE").answer()).status == 204
+        await again.close()
+
+
+async def test_endpoints_of_another_name_share_nothing(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        other = HttpApp(Server("other"), state=tmp_path / "state.db")
+        assert (await send(other, "DELETE", mcp_session_id=peer.id).answer()).status == 404
+        await other.settle(0)
+        assert (await peer.call("ping").answer()).status == 200
+
+
+# --- what a session is ---
+
+
+async def test_the_log_level_holds_at_all(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        assert (await at(peer, office[1]).call("logging/setLevel", level="error").answer()).json["result"] == {}
+        at(peer, office[0])
+        assert texts(await peer.tool("log", level="error").answer()) == ["message", "logged"]
+        quiet = await peer.tool("log", level="info").answer()
+        assert quiet.json["result"]["content"][0]["text"] == "logged"
+
+
+async def test_changes_made_at_the_same_time_are_all_kept(tmp_path):
+    async with Office(tmp_path, 3) as office, office.open() as peer:
+        for worker in office.workers:
+            await at(peer, worker).call("ping").answer()
+        talks = []
+        for number in range(30):
+            at(peer, office[number % 3])
+            talks.append(peer.call("resources/subscribe", uri=f"note://{number}"))
+        assert [(await talk.answer()).json["result"] for talk in talks] == [{}] * 30
+        await asyncio.gather(*(at(peer, office[n % 3]).call("ping").answer() for n in range(3)))
+        for worker in office.workers:
+            [session] = worker.app._sessions._by_id.values()
+            assert session.record().watched == {f"note://{number}" for number in range(30)}
+
+
+# --- streams ---
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+async def test_a_stream_that_broke_is_resumed_at_another_worker(tmp_path, revision):
+    async with Office(tmp_path) as office, office.open(revision) as peer:
+        first, other = peer.tool("wait", steps=3), peer.tool("wait", steps=2)
+        for talk, count in ((first, 3), (other, 2)):
+            await until(lambda talk=talk, count=count: talk.sent and len(said(talk)) == count)
+        seen = [event.id for event in events_of(first) if event.data]
+        await leave(first)
+        resumed = at(peer, office[1]).get(seen[0])
+        await until(lambda: resumed.sent and len(said(resumed)) == 2)
+        office[0].go.set()
+        assert texts(await resumed.answer()) == [1, 2, 3, 4, 5, "waited"]
+        again = await peer.get(seen[2]).answer()
+        assert texts(again) == [3, 4, 5, "waited"]
+        assert [event.id for event in events_of(again)] == [event.id for event in events_of(resumed)][-4:]
+        assert texts(await other.answer()) == [0, 1, 2, 3, "waited"]
+
+
+async def test_what_cannot_be_resumed_is_400_at_every_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer, office.open() as stranger:
+        office[0].go.set()
+        ended = await peer.tool("wait", steps=1).answer()
+        name, _, number = last_id(ended).partition("-")
+        for worker in office.workers:
+            at(peer, worker), at(stranger, worker)
+            for seen in (f"{name}-{int(number) + 99}", f"{int(name) + 2}-1", "1-1"):
+                assert (await peer.get(seen).answer()).status == 400
+            assert (await stranger.get(last_id(ended)).answer()).status == 400
+            assert texts(await peer.get(f"{name}-{int(number) - 1}").answer()) == ["waited"]
+
+
+async def test_a_client_that_was_sent_away_comes_back_to_another_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        away = await peer.tool("poll").answer()
+        assert b"retry: 20" in away.body
+        back = at(peer, office[1]).get(last_id(away))
+        await back.heard(2)
+        office[0].go.set()
+        assert texts(await back.answer()) == ["released: True"]
+
+
+async def test_a_batch_is_resumed_with_all_its_answers(tmp_path):
+    async with Office(tmp_path) as office, office.open("2025-03-26") as peer:
+        call = {"name": "wait", "arguments": {"steps": 1}, "_meta": {"progressToken": 1}}
+        frames = [("ping", {}), ("tools/call", call)]
+        talk = peer.post([{"jsonrpc": "2.0", "id": n, "method": m, "params": p} for n, (m, p) in enumerate(frames)])
+        await until(lambda: talk.sent and len(said(talk)) == 2)
+        first = next(event.id for event in events_of(talk) if event.id)
+        await leave(talk)
+        office[0].go.set()
+        assert texts(await at(peer, office[1]).get(first).answer()) == [0, 1, "waited"]
+
+
+# --- questions, cancellations, change notices ---
+
+
+async def test_a_question_is_answered_by_way_of_another_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open(can={"roots": {}}) as peer:
+        asking = [at(peer, worker).tool("where") for worker in office.workers]
+        for number, talk in enumerate(asking):
+            await until(lambda talk=talk: talk.sent and said(talk))
+            at(peer, office[1 - number])
+            answered = peer.reply(said(talk)[0]["id"], roots=[{"uri": f"file:///{number}"}])
+            assert (await answered.answer()).status == 202
+            assert texts(await talk.answer())[-1] == f"file:///{number}"
+
+
+async def test_a_broken_answer_reaches_who_asked(tmp_path):
+    async with Office(tmp_path) as office, office.open(can={"roots": {}}) as peer:
+        talk = peer.tool("where")
+        await until(lambda: talk.sent and said(talk))
+        broken = {"jsonrpc": "2.0", "id": said(talk)[0]["id"], "result": {}, "error": 5}
+        assert (await at(peer, office[1]).post(broken).answer()).status in (202, 400)
+        assert said(await talk.answer())[-1]["result"]["isError"] is True
+
+
+async def test_an_answer_to_nobody_is_accepted_and_dropped(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        for id in (1, (77 << 32) + 1, 1 << 60, "x"):
+            assert (await peer.reply(id).answer()).status == 202
+
+
+async def test_a_run_is_cancelled_by_way_of_another_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        running = peer.tool("wait", 7, steps=1)
+        await running.heard(2)
+        cancel = at(peer, office[1]).tell("notifications/cancelled", requestId=7, reason="enough")
+        assert (await cancel.answer()).status == 202
+        assert texts(await running.answer()) == [0]
+        assert office[0].cancelled == ["wait"]
+
+
+async def test_changes_reach_the_stream_wherever_it_is(tmp_path):
+    async with Office(tmp_path, 3) as office, office.open() as peer:
+        listening = at(peer, office[1]).get()
+        await listening.heard(2)
+        assert (await at(peer, office[2]).call("resources/subscribe", uri="note://1").answer()).json["result"] == {}
+        for number, worker in enumerate(office.workers, 1):
+            worker.server.resource_changed("note://1")
+            await until(lambda number=number: len(said(listening)) >= number)
+        office[0].server.remove_tool("poll")
+        await until(lambda: len(said(listening)) == 4)
+        assert texts(listening) == ["resources/updated"] * 3 + ["tools/list_changed"]
+        await at(peer, office[0]).call("resources/unsubscribe", uri="note://1").answer()
+        office[0].server.resource_changed("note://1")
+        office[0].server.remove_tool("where")
+        await until(lambda: len(said(listening)) == 5)
+        assert texts(listening)[-1] == "tools/list_changed"
+        await leave(listening)
+
+
+async def test_the_standing_stream_moves_without_a_gap(tmp_path):
+    async with Office(tmp_path, 3) as office, office.open() as peer:
+        await peer.call("resources/subscribe", uri="note://1").answer()
+        stream = at(peer, office[1]).get()
+        await stream.heard(2)
+        heard = []
+        for number in (2, 0, 1):
+            office[number].server.resource_changed("note://1")
+            await until(lambda stream=stream: said(stream))
+            heard.append(texts(stream))
+            await leave(stream)
+            office[0].server.remove_tool(["wait", "poll", "where"][number])  # while nobody reads
+            stream = at(peer, office[number]).get(last_id(stream))
+            await until(lambda stream=stream: stream.sent and said(stream))
+            assert texts(stream) == ["tools/list_changed"]
+            stream.sent[1:] = [{"body": f"id: {last_id(stream)}\n\n".encode(), "more_body": True}]
+        assert heard == [["resources/updated"]] * 3
+        await leave(stream)
+
+
+async def test_what_waits_for_a_reader_waits_for_the_first_at_any_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        office[0].server.remove_tool("poll")
+        await until(lambda: office[0].app._sessions._by_id[peer.id]._standing)
+        listening = at(peer, office[1]).get()
+        await until(lambda: listening.sent and said(listening))
+        assert texts(listening) == ["tools/list_changed"]
+        second = at(peer, office[0]).get()  # the one opened last is told; the other stays open
+        await second.heard(2)
+        await until(lambda: office[1].app._sessions._by_id[peer.id].speaker != office[1].app._sharing.colleagues.number)
+        office[1].server.remove_tool("where")
+        await until(lambda: said(second))
+        assert (len(said(listening)), listening.complete) == (1, False)
+        await leave(second)
+        await leave(listening)
+
+
+# --- the stateless era ---
+
+
+async def test_states_between_rounds_hold_at_all_and_count_once(tmp_path):
+    async with Office(tmp_path) as office:
+        for worker in office.workers:
+
+            @worker.server.tool(single_use=True)
+            async def name(ctx: Context) -> str:
+                return (await ctx.roots())[0].uri
+
+        can = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}}
+        asked = (await post(office[0].app, call_tool("name", **can)).answer()).json["result"]
+        again = call_tool("name", **can)
+        [key] = asked["inputRequests"]
+        again["params"]["inputResponses"] = {key: {"roots": [{"uri": "file:///x"}]}}
+        again["params"]["requestState"] = asked["requestState"]
+        answers = [(await post(office[number].app, again).answer()).json for number in (1, 0)]
+        assert answers[0]["result"]["content"][0]["text"] == "file:///x"
+        assert answers[1]["error"]["code"] == -32602
+
+
+# --- workers that die ---
+
+
+async def test_a_stream_whose_worker_died_ends_with_an_error(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        running = peer.tool("wait", 7, steps=2)
+        await until(lambda: running.sent and len(said(running)) == 2)
+        first = next(event.id for event in events_of(running) if event.data)
+        await at(peer, office[1]).call("ping").answer()
+        await leave(running)
+        await office[0].die()
+        answer = await peer.get(first).answer()
+        assert texts(answer) == [1, "Cancelled: the worker that served this request is gone"]
+        assert said(answer)[-1]["id"] == 7
+
+
+async def test_the_standing_stream_of_a_worker_that_died_goes_on(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        stream = peer.get()
+        await stream.heard(2)
+        office[0].server.remove_tool("poll")
+        await until(lambda: said(stream))
+        primed = next(event.id for event in events_of(stream) if event.id)
+        await leave(stream)
+        await office[0].die()
+        stream = at(peer, office[1]).get(primed)
+        await until(lambda: stream.sent and said(stream))
+        office[1].server.remove_tool("where")
+        await until(lambda: len(said(stream)) == 2)
+        assert texts(stream) == ["tools/list_changed"] * 2
+        await leave(stream)
+
+
+# --- the store ---
+
+
+async def test_a_store_that_does_not_answer_is_503(tmp_path):
+    app = HttpApp(Server("s"), state=tmp_path / "no" / "folder" / "state.db")
+    assert (await send(app, "POST", OverSession(app).hello).answer()).status == 503
+    await app.settle(0)
+    store = SQLiteStore(tmp_path / "state.db")
+    app = HttpApp(Server("s"), state=store)
+    peer = await OverSession(app).__aenter__()
+    await app._sharing.colleagues.leave()
+    await store.close()
+    for verb in ("GET", "DELETE"):
+        assert (await peer.send(verb).answer()).status == 503
+    assert (await peer.call("ping").answer()).status == 503
+    app.stop()
+    await app.settle(0)
+
+
+async def test_what_a_client_says_of_itself_must_fit_into_the_store(tmp_path):
+    async with Office(tmp_path) as office:
+        hello = office.open(can={"experimental": {"x": {"y": "z" * (1 << 20)}}}).hello
+        answer = await send(office[0].app, "POST", json.loads(json.dumps(hello))).answer()
+        assert (answer.status, "mcp-session-id" in answer.headers) == (400, False)
+        assert len(office[0].app._sessions) == 0

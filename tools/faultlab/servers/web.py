@@ -1,0 +1,90 @@
+"""A server of ours over HTTP, with short patience where an experiment says so, that tells what goes on inside of it.
+
+python web.py '{"in_flight": 6000, "connections": 6000, "drain": 5, "timing": {...}, "head": 2, "unread": 2}'
+"""
+
+import asyncio
+import gc
+import json
+import os
+import sys
+
+from interlock import Context, Server
+from interlock.transport import http_protocol
+from interlock.transport.http_server import SessionBounds, Timing
+from interlock.transport.runner import run_http
+from interlock.wire.limits import Limits
+
+options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+http_protocol._HEAD_SECONDS = options.get("head", http_protocol._HEAD_SECONDS)
+http_protocol._TAKES_NOTHING = options.get("unread", http_protocol._TAKES_NOTHING)
+server = Server("web", version="1", rate_limits=None)  # all of an experiment's clients are one caller
+seen = {"started": 0, "ended": 0}
+book = os.open(os.environ.get("FAULTLAB_LEDGER", os.devnull), os.O_WRONLY | os.O_APPEND)
+
+
+@server.tool
+async def keep(nonce: str, seconds: float = 0.0) -> str:
+    """Written down as soon as it begins: who was written down is owed an answer."""
+    seen["started"] += 1
+    os.write(book, nonce.encode() + b"\n")
+    try:
+        if seconds:
+            await asyncio.sleep(seconds)
+    finally:
+        seen["ended"] += 1
+    return nonce
+
+
+@server.tool
+async def fill(size: int) -> str:
+    """A long answer."""
+    return "x" * size
+
+
+@server.tool
+async def chatter(lines: int, size: int, ctx: Context) -> str:
+    """Many notifications during one call."""
+    seen["started"] += 1
+    try:
+        for number in range(lines):
+            await ctx.exchange.notify("notifications/lab", {"number": number, "text": "x" * size})
+    finally:
+        seen["ended"] += 1
+    return "said"
+
+
+@server.resource("mem://{name}")
+async def thing(name: str) -> str:
+    return name
+
+
+@server.tool
+async def change(names: list[str]) -> str:
+    """Whoever watches one of them is told."""
+    for name in names:
+        server.resource_changed(f"mem://{name}")
+        await asyncio.sleep(0)  # each of them is held against what everybody watches
+    return "changed"
+
+
+@server.tool
+async def inside() -> dict[str, int]:
+    """Without this call: requests and streams, handlers that have not ended, sessions, tasks."""
+    gc.collect()
+    return {
+        "requests": app.in_flight - 1,
+        "handlers": seen["started"] - seen["ended"],
+        "sessions": len(app._sessions or ()),
+        "tasks": len(asyncio.all_tasks()),
+        "blocks": sys.getallocatedblocks(),
+    }
+
+
+most = options.get("in_flight", 1024)
+app = server.asgi(
+    limits=Limits(in_flight=most),
+    timing=Timing(**options.get("timing", {})),
+    sessions=SessionBounds(most=max(4096, most)),
+)
+run_http(app, port=0, drain=options.get("drain", 5.0), connections=options.get("connections", 4096))
