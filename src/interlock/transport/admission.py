@@ -67,7 +67,10 @@ class Admission:
     async def who(self, call: HttpCall, headers: Headers, scope: Message) -> Admitted | HttpRefusal:
         if self._protector is not None:
             place = below(scope["path"], scope.get("root_path", "").rstrip("/"))
-            return await call.check(self._protector.admit(headers, scope["method"], place))
+            found = await call.check(self._protector.admit(headers, scope["method"], place))
+            for name in (b"authorization", b"dpop"):
+                headers.values.pop(name, None)  # the token is for us: no author can pass it on by mistake (AUTH-037)
+            return found
         found = await self._hooked(call, headers)
         return found if isinstance(found, HttpRefusal) else Admitted(found, frozenset())
 
