@@ -52,6 +52,8 @@ def test_a_good_proof_names_its_key():
         proof_of(TOKEN, iat=NOW + 301),
         proof_of(TOKEN, iat=str(NOW)),
         proof_of(TOKEN, iat=True),
+        proof_of(TOKEN, iat=10**18),
+        proof_of(TOKEN).replace(".", "..", 1),
         proof_of("another token"),
         proof_of(None),
         proof_of(TOKEN)[:-4] + "AAAA",

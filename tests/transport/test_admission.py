@@ -48,3 +48,14 @@ def test_a_handler_may_bring_its_protection():
     assert door(handler=Handler()).asks and door(handler=Handler()).serves("/.well-known/oauth-protected-resource/mcp")
     with pytest.raises(LocalError, match="both"):
         door(lambda headers: HttpRefusal(401), handler=Handler())
+
+
+async def test_a_fault_of_ours_lets_nobody_in(caplog, monkeypatch):
+    guarded = door(auth=protection())
+
+    async def broken(*given):
+        raise OverflowError
+
+    monkeypatch.setattr(guarded._protector, "admit", broken)
+    found = await guarded.who(Call(), Headers([]), {"path": "/mcp", "method": "POST"})
+    assert isinstance(found, HttpRefusal) and found.status == 500 and "could not be judged" in caplog.text

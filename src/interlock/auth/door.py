@@ -201,7 +201,7 @@ class Door:
         users = self._server.users
         if callable(users):
             async with self._checking:
-                return await users(name, password), told
+                return await users(name, password) or None, told
         tries, last = self._wrong.get(name, (0, 0.0))
         now = self._server.clock()
         if tries >= _TRIES and now - last < _PAUSE:

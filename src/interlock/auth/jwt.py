@@ -14,9 +14,20 @@ import msgspec
 
 from .public_keys import PublicKey, unbase64url
 
-__all__ = ["BadToken", "Times", "Written", "audiences_of", "check_times", "is_token", "read_written", "text_of"]
+__all__ = [
+    "BadToken",
+    "Times",
+    "Written",
+    "audiences_of",
+    "check_times",
+    "is_token",
+    "read_written",
+    "text_of",
+    "time_of",
+]
 
 _LONGEST = 16 * 1024  # characters of a token
+_LATEST = 1e12  # seconds: the year 33658
 _LONGEST_TEXT = 1024  # of a claim that names somebody
 
 
@@ -108,11 +119,18 @@ def check_times(claims: Mapping[str, Any], now: float, times: Times) -> float:
 
 
 def _number(claims: Mapping[str, Any], name: str) -> float | None:
-    value = claims.get(name)
-    if value is None and name not in claims:
+    if name not in claims:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    found = time_of(claims[name])
+    if found is None:
         raise BadToken(f"its {name} is no time")
+    return found
+
+
+def time_of(value: object) -> float | None:
+    """A time of this age of the world; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LATEST < value < _LATEST:
+        return None
     return float(value)
 
 

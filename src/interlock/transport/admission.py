@@ -21,7 +21,7 @@ from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
 from .http_call import HttpCall, Message, Receive, Send
 from .http_places import below
-from .protecting import protector_of
+from .protecting import Protector, protector_of
 from .sending import send_whole
 
 __all__ = ["ANYBODY", "Admission", "Authenticate"]
@@ -66,13 +66,21 @@ class Admission:
 
     async def who(self, call: HttpCall, headers: Headers, scope: Message) -> Admitted | HttpRefusal:
         if self._protector is not None:
-            place = below(scope["path"], scope.get("root_path", "").rstrip("/"))
-            found = await call.check(self._protector.admit(headers, scope["method"], place))
-            for name in (b"authorization", b"dpop"):
-                headers.values.pop(name, None)  # the token is for us: no author can pass it on by mistake (AUTH-037)
-            return found
+            return await self._by_token(self._protector, call, headers, scope)
         found = await self._hooked(call, headers)
         return found if isinstance(found, HttpRefusal) else Admitted(found, frozenset())
+
+    async def _by_token(
+        self, protector: Protector, call: HttpCall, headers: Headers, scope: Message
+    ) -> Admitted | HttpRefusal:
+        place = below(scope["path"], scope.get("root_path", "").rstrip("/"))
+        try:
+            found = await call.check(protector.admit(headers, scope["method"], place))
+        except Exception:
+            return _unchecked("a token could not be judged")
+        for name in (b"authorization", b"dpop"):
+            headers.values.pop(name, None)  # the token is for us: no author can pass it on by mistake (AUTH-037)
+        return found
 
     def lacking(self, found: Admitted, body: bytes) -> HttpRefusal | None:
         """Why this caller may not do what the body asks for, as far as a token decides that."""
@@ -87,11 +95,11 @@ class Admission:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return _unchecked()  # the hook's own, nobody cancelled this request
+            return _unchecked("authenticate failed")  # the hook's own, nobody cancelled this request
         except GeneratorExit:
             raise  # thrown away with its loop
         except BaseException:
-            return _unchecked()  # SystemExit too: one request fails, the server lives
+            return _unchecked("authenticate failed")  # SystemExit too: one request fails, the server lives
 
 
 def _verdict(found: Any) -> Principal | HttpRefusal:
@@ -103,8 +111,8 @@ def _verdict(found: Any) -> Principal | HttpRefusal:
     return found
 
 
-def _unchecked() -> HttpRefusal:
+def _unchecked(what: str) -> HttpRefusal:
     """The client gets a reference, the log gets the reason."""
     reference = secrets.token_hex(4)
-    log.exception("! authenticate failed (reference %s)", reference)
+    log.exception("! %s (reference %s)", what, reference)
     return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))

@@ -131,7 +131,7 @@ class HttpApp:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
             return
-        if self._admission.serves(scope["path"]):
+        if self._admission.asks and self._admission.serves(scope["path"]):
             await self._admission.serve(scope, receive, send)
             return
         if not self._held:
