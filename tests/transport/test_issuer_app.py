@@ -92,8 +92,11 @@ async def in_browser(url: str) -> str:
             return back.headers["location"]
 
 
-@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25", "2025-06-18"])
-async def test_a_whole_login_without_a_browser(revision, tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("revision", "rules"),
+    [("2026-07-28", {"dpop": "required", "nonces": True}), ("2025-11-25", {}), ("2025-06-18", {})],
+)
+async def test_a_whole_login_without_a_browser(revision, rules, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     listener = bind("127.0.0.1", 0)
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -106,7 +109,7 @@ async def test_a_whole_login_without_a_browser(revision, tmp_path, caplog):
         store=store,
         key=new_key(),
     )
-    server = Server("house", auth=issuer.protection(scopes=("read",)))
+    server = Server("house", auth=issuer.protection(scopes=("read",), **rules))
 
     @server.tool(scopes=["write"])
     async def who(ctx: Context) -> str:
@@ -121,7 +124,9 @@ async def test_a_whole_login_without_a_browser(revision, tmp_path, caplog):
     app = server.asgi()
     serving = asyncio.create_task(serve_http(app, listener, stop=stop))
     try:
-        plan = OAuth(login=login, redirect_uri="http://127.0.0.1:7777/callback", tokens=MemoryRecords())
+        plan = OAuth(
+            login=login, redirect_uri="http://127.0.0.1:7777/callback", tokens=MemoryRecords(), dpop=bool(rules)
+        )
         async with Client(base + "/mcp", auth=plan, revision=revision) as client:
             assert [tool.name for tool in await client.list_tools()] == ["who"]
             result = await client.call_tool("who")
