@@ -30,6 +30,7 @@ faults: .venv/ready
 
 conformance: .venv/ready
 	$(PY) tools/conformance.py
+	$(PY) tools/authorization.py
 
 coverage-spec: .venv/ready
 	$(PY) tools/coverage_spec.py

@@ -402,6 +402,7 @@ API = {
     "AudioContent",
     "AuthRequired",
     "AuthorizationFailed",
+    "AuthorizationServer",
     "CallTimeout",
     "CannotAsk",
     "Change",
@@ -421,11 +422,15 @@ API = {
     "File",
     "HandshakeFailed",
     "Icon",
+    "IdentityProvider",
     "Image",
     "ImageContent",
     "InterlockError",
+    "Introspection",
+    "IssuerApp",
     "Item",
     "Keepalive",
+    "KnownClient",
     "LoginRequired",
     "OAuth",
     "OutcomeUnknown",
@@ -435,6 +440,7 @@ API = {
     "PeerClosed",
     "Principal",
     "PromptMessage",
+    "Protection",
     "Rate",
     "RateLimits",
     "Refused",
@@ -455,6 +461,8 @@ API = {
     "WorkloadIdentity",
     "__version__",
     "files",
+    "hash_password",
+    "hash_secret",
     "read_config",
 }
 MEMBERS = {
@@ -470,7 +478,7 @@ MEMBERS = {
     "Patience": "idle total",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
     "instructions method mount notification param_headers prompt relay_changes remove_prompt "
-    "remove_resource remove_tool request_lifespan resource resource_changed run stop_listening tool use "
+    "remove_resource remove_tool request_lifespan resource resource_changed run scopes_of stop_listening tool use "
     "visibility_changed visible",
 }
 PARAMETERS = {
@@ -478,7 +486,7 @@ PARAMETERS = {
     "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
     "keepalive supervise on_state limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
-    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
+    "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .auth.clients import KnownClient as KnownClient
+    from .auth.clients import hash_secret as hash_secret
+    from .auth.issuer import AuthorizationServer as AuthorizationServer
+    from .auth.issuer import IdentityProvider as IdentityProvider
+    from .auth.passwords import hash_password as hash_password
     from .auth.plans import ClientCredentials as ClientCredentials
     from .auth.plans import EnterpriseManaged as EnterpriseManaged
     from .auth.plans import OAuth as OAuth
     from .auth.plans import WorkloadIdentity as WorkloadIdentity
+    from .auth.protection import Introspection as Introspection
+    from .auth.protection import Protection as Protection
     from .client.client import Client as Client
     from .client.completing import Completion as Completion
     from .client.config import read_config as read_config
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from .server.server import Server as Server
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
+    from .transport.issuer_app import IssuerApp as IssuerApp
     from .transport.keepalive import Keepalive as Keepalive
     from .wire.errors import AuthorizationFailed as AuthorizationFailed
     from .wire.errors import AuthRequired as AuthRequired
@@ -78,6 +86,7 @@ _WHERE = {
     "AudioContent": "wire.types.content",
     "AuthRequired": "wire.errors",
     "AuthorizationFailed": "wire.errors",
+    "AuthorizationServer": "auth.issuer",
     "CallTimeout": "wire.errors",
     "CannotAsk": "wire.errors",
     "Change": "client.listening",
@@ -97,11 +106,15 @@ _WHERE = {
     "File": "server.blocks",
     "HandshakeFailed": "wire.errors",
     "Icon": "wire.types.common",
+    "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
+    "Introspection": "auth.protection",
+    "IssuerApp": "transport.issuer_app",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
+    "KnownClient": "auth.clients",
     "LoginRequired": "wire.errors",
     "OAuth": "auth.plans",
     "OutcomeUnknown": "client.repeating",
@@ -111,6 +124,7 @@ _WHERE = {
     "PeerClosed": "wire.errors",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
+    "Protection": "auth.protection",
     "Rate": "server.rate_limits",
     "RateLimits": "server.rate_limits",
     "Refused": "wire.errors",
@@ -130,6 +144,8 @@ _WHERE = {
     "ToolResult": "server.results",
     "WorkloadIdentity": "auth.plans",
     "files": "server.files",
+    "hash_password": "auth.passwords",
+    "hash_secret": "auth.clients",
     "read_config": "client.config",
 }
 
@@ -139,6 +155,7 @@ __all__ = [
     "AudioContent",
     "AuthRequired",
     "AuthorizationFailed",
+    "AuthorizationServer",
     "CallTimeout",
     "CannotAsk",
     "Change",
@@ -158,11 +175,15 @@ __all__ = [
     "File",
     "HandshakeFailed",
     "Icon",
+    "IdentityProvider",
     "Image",
     "ImageContent",
     "InterlockError",
+    "Introspection",
+    "IssuerApp",
     "Item",
     "Keepalive",
+    "KnownClient",
     "LoginRequired",
     "OAuth",
     "OutcomeUnknown",
@@ -172,6 +193,7 @@ __all__ = [
     "PeerClosed",
     "Principal",
     "PromptMessage",
+    "Protection",
     "Rate",
     "RateLimits",
     "Refused",
@@ -192,6 +214,8 @@ __all__ = [
     "WorkloadIdentity",
     "__version__",
     "files",
+    "hash_password",
+    "hash_secret",
     "read_config",
 ]
 

@@ -8,6 +8,7 @@ found nothing; a document that is there and wrong ends the search.
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -87,10 +88,10 @@ def issuer_urls(issuer: str) -> list[str]:
     return [*inserted, f"{origin_in(parts)}{parts.path.rstrip('/')}/.well-known/{_OPENID}"]
 
 
-def metadata_of(issuer: str) -> Flow[ServerMetadata]:
+def metadata_of(issuer: str, policy: Literal["typed", "named"] = "named") -> Flow[ServerMetadata]:
     """The metadata of one issuer, or `AuthorizationFailed`: without them nothing is known that could be trusted."""
     for candidate in issuer_urls(issuer):
-        said: Said = yield Ask(url=candidate)
+        said: Said = yield Ask(url=candidate, policy=policy)
         if is_document(said):
             return read_server_metadata(said, (issuer,))
         _absent(said, "the metadata of the authorization server")

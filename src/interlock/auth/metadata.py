@@ -33,6 +33,7 @@ class ServerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     authorization_endpoint: str | None = None
     token_endpoint: str | None = None
     registration_endpoint: str | None = None
+    jwks_uri: str | None = None
     scopes_supported: tuple[str, ...] | None = None
     grant_types_supported: tuple[str, ...] | None = None
     code_challenge_methods_supported: tuple[str, ...] | None = None

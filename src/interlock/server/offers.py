@@ -206,6 +206,12 @@ class Offers:
         place: Place | None = getattr(item, "place", None)
         return place is not None and place.inner.hides(item.origin, principal)
 
+    def shown_tool(self, name: str, principal: Principal | None) -> RegisteredTool | None:
+        """The tool, as far as it is there for them."""
+        found = self.tools.get(name)
+        hidden = principal is not None and self.limited and found is not None and self.hides(found, principal)
+        return None if hidden else found
+
     def admits(self, item: Any) -> Admits:
         """Who hears of a change of this item."""
         return (lambda principal: not self.hides(item, principal)) if self.limited else None

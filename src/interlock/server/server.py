@@ -51,6 +51,7 @@ from .visibility import Visible, check_visible
 __all__ = ["Server"]
 
 if TYPE_CHECKING:
+    from ..auth.protection import Protection
     from ..transport.http_server import HttpApp, HttpOptions
 
 _TOOL_OPTIONS = named_by(RegisteredTool) - {"threads", "guards"}  # which are the server's own
@@ -86,6 +87,7 @@ class Server:
         state_seconds: float = 600.0,
         store: State | None = None,
         visible: Visible | None = None,
+        auth: Protection | None = None,
         **guards: Unpack[GuardOptions],
     ) -> None:
         check_options("Server", guards, _SERVER_OPTIONS)
@@ -98,7 +100,7 @@ class Server:
             website_url=website_url or UNSET,
         )
         self.rows: dict[str, Revision] = pick(revisions)
-        self.strict, self.store = strict, store
+        self.strict, self.store, self.auth = strict, store, auth
         self._about = About(
             self.info,
             self.rows,
@@ -120,15 +122,15 @@ class Server:
         self._home = Home(self)
         self._base: Handler = self._dispatch
         self._handler, self._filtered = self._base, False
-        self._guard(Guards(**guards))
-        if visible is not None:
-            self.visible(visible)
+        self._guard(Guards(**guards), visible)
 
-    def _guard(self, guards: Guards) -> None:
+    def _guard(self, guards: Guards, visible: Visible | None) -> None:
         self._guards = guards
         self.http_filter, self.stalls = guards.http_filter(), guards.stalls
         if (filter := guards.filter()) is not None:
             self.use(filter)
+        if visible is not None:
+            self.visible(visible)
 
     @property
     def instructions(self) -> str | None:
@@ -237,6 +239,7 @@ class Server:
         timeout: float | None = None,
         concurrency: Concurrency | int | None = None,
         thread: ThreadPolicy | None = None,
+        scopes: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
     def tool(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function as a tool: bare, or with facts about it.
@@ -251,6 +254,7 @@ class Server:
 
         After `timeout` seconds of work the call is cancelled and answered with an error; `concurrency` bounds how many
         run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
+        Over HTTP with `auth`, callers whose token lacks one of `scopes` are told which they need.
         """
 
         def register(function: F) -> F:
@@ -387,10 +391,13 @@ class Server:
 
     def param_headers(self, tool: str, principal: Principal | None = None) -> tuple[ParamHeader, ...]:
         """The parameters of a tool that callers over HTTP say in `Mcp-Param-*` headers too (x-mcp-header)."""
-        found = self._offers.tools.get(tool)
-        if found is None or (principal is not None and self._offers.limited and self._offers.hides(found, principal)):
-            return ()
-        return found.param_headers
+        found = self._offers.shown_tool(tool, principal)
+        return () if found is None else found.param_headers
+
+    def scopes_of(self, tool: str, principal: Principal | None = None) -> tuple[str, ...]:
+        """What a token must allow before this tool is called over HTTP; nothing, for who does not see the tool."""
+        found = self._offers.shown_tool(tool, principal)
+        return () if found is None else found.scopes
 
     def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one.

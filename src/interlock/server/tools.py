@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from ..auth.challenges import scopes_in
 from ..revisions.param_headers import ParamHeader, read_param_headers
 from ..wire.errors import InvalidParams, LocalError
 from ..wire.exchange import BadArguments, Exchange, Result
@@ -57,10 +58,12 @@ class RegisteredTool:
         timeout: float | None = None,
         concurrency: Concurrency | int | None = None,
         thread: ThreadPolicy | None = None,
+        scopes: Sequence[str] = (),
     ) -> None:
         signature, self._arguments = _signature(function, input_schema)
         self.name = name or plain_name(function)
         self.takes_context = signature.context is not None
+        self.scopes = _checked_scopes(self.name, scopes)
         self.park, self.single_use = _parks(self.name, asks), single_use
         streams = is_stream(function)
         output = read_output(function, output_schema, streams=streams)
@@ -111,6 +114,13 @@ def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | N
         return read_given(function, Context, input_schema)
     signature = read_signature(function, Context, closed=True)
     return signature, fitting(signature)
+
+
+def _checked_scopes(name: str, scopes: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(scopes)
+    if isinstance(scopes, str) or scopes_in(found) != found:
+        raise LocalError(f"{name}: scopes is a list of words without spaces, each once")
+    return found
 
 
 def _parks(name: str, asks: str) -> bool:

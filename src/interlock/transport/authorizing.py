@@ -9,10 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
-
-import msgspec
 
 from ..auth.challenges import Demand, demand_in
 from ..auth.plans import OAuth, Plan
@@ -23,8 +20,8 @@ from ..auth.steps import Ask, Hold, Load, Prepare, Said, Save, Step, Visit
 from ..revisions.http_requests import Reply
 from ..revisions.revision import Revision
 from ..wire.errors import CallTimeout, LocalError, LoginRequired
-from .endpoints import Endpoint, endpoint_of
-from .fetching import fetch
+from .asks import asked
+from .endpoints import Endpoint
 from .logins import Login, login_of
 from .pausing import paused
 
@@ -230,19 +227,7 @@ class _Doer:
                 return await self._visit(step)
 
     async def _ask(self, step: Ask) -> Said:
-        """Nothing of the owner's own headers goes along: these requests are not for the server."""
-        if step.policy == "typed":
-            endpoint = endpoint_of(step.url, step.headers, allowed_hosts=self._endpoint.allowed)
-        else:
-            endpoint = self._endpoint.named(step.url, step.headers)
-        if step.form is not None:
-            body, media = urlencode(step.form).encode(), "application/x-www-form-urlencoded"
-        else:
-            body = msgspec.json.encode(step.json) if step.json is not None else None
-            media = "application/json"
-        version = self._version if step.method == "GET" else None
-        got = await fetch(endpoint, step.method, body, media=media, accept=step.accept, version=version)
-        return Said(status=got.status, headers=got.headers, body=got.body)
+        return await asked(step, self._endpoint, version=self._version)
 
     async def _hold(self, key: str) -> None:
         while key not in self._held:

@@ -15,7 +15,7 @@ from ..revisions.http_rules import HttpRefusal
 from ..wire.errors import LocalError
 from .http_old_sse import MESSAGES, SSE
 
-__all__ = ["Place", "Places", "sign_of_life"]
+__all__ = ["Place", "Places", "below", "sign_of_life"]
 
 
 class Place(Enum):
@@ -42,10 +42,10 @@ class Places:
     def find(self, scope: Mapping[str, Any]) -> Place | None:
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
-        return (self._all.get(path) if not root else None) or self._all.get(_trimmed(_below(path, root.rstrip("/"))))
+        return (self._all.get(path) if not root else None) or self._all.get(_trimmed(below(path, root.rstrip("/"))))
 
 
-def _below(path: str, root: str) -> str:
+def below(path: str, root: str) -> str:
     """The path below the point where a framework mounted us; some servers leave that point out of it."""
     return path[len(root) :] if root and (path == root or path.startswith(root + "/")) else path
 

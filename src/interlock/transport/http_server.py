@@ -1,20 +1,19 @@
 """A handler as an ASGI application: the Streamable HTTP transport, for any ASGI server or framework.
 
 It needs nothing but `scope`, `receive` and `send`. What may be asked at all is decided by the headers
-(revisions/http_guard.py), then who asks (`authenticate`), then the body is read and judged (revisions/http_side.py).
+(revisions/http_guard.py), then who asks (admission.py), then the body is read and judged (revisions/http_side.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from msgspec import UNSET
 
+from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
 from ..revisions.http_session_rules import SESSION, asks, is_outside
@@ -23,9 +22,10 @@ from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
 from ..wire.display import display
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
-from ..wire.exchange import ANONYMOUS, Filter, Handler, Principal
+from ..wire.exchange import Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
+from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import OldConnections
@@ -48,9 +48,6 @@ _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: chang
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
 _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.ENDPOINT.value))
 
-Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
-"""Takes the headers (names in small letters); says who asks, or refuses. Called before the body is read."""
-
 
 class HttpOptions(TypedDict, total=False):
     """What can be said about an endpoint; the defaults stand at `HttpApp`."""
@@ -59,6 +56,7 @@ class HttpOptions(TypedDict, total=False):
     allowed_hosts: Iterable[str]
     allowed_origins: Iterable[str]
     authenticate: Authenticate | None
+    auth: Protection | None
     body_bytes: int
     timing: Timing
     sessions: SessionBounds | None
@@ -67,7 +65,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 class HttpApp:
-    """`handler` at one path. Everybody is anonymous unless `authenticate` says otherwise.
+    """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
@@ -87,6 +85,7 @@ class HttpApp:
         allowed_hosts: Iterable[str] = (),
         allowed_origins: Iterable[str] = (),
         authenticate: Authenticate | None = None,
+        auth: Protection | None = None,
         body_bytes: int = BODY_BYTES,
         timing: Timing = DEFAULT_TIMING,
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
@@ -98,7 +97,7 @@ class HttpApp:
         self.path = path
         self.handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
-        self._authenticate = authenticate
+        self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
         self.body_bytes = body_bytes
         self._timing = timing
         self._beat = Beat(timing.watch)
@@ -131,6 +130,9 @@ class HttpApp:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
+            return
+        if self._admission.asks and self._admission.serves(scope["path"]):
+            await self._admission.serve(scope, receive, send)
             return
         if not self._held:
             self._hold()  # no lifespan event came
@@ -320,16 +322,17 @@ class HttpApp:
     async def _serve(self, call: HttpCall, headers: Headers, place: Place | None, scope: Message) -> None:
         if self._sharing is not None and not await joined(self._sharing, call):
             return
-        principal = ANONYMOUS
-        if self._authenticate is not None:
-            found = await self._ask_who(call, headers)
-            if isinstance(found, HttpRefusal):
-                await call.refuse(found)
-                return
-            principal = found
+        found = await self._admission.who(call, headers, scope) if self._admission.asks else ANYBODY
+        if isinstance(found, HttpRefusal):
+            await call.refuse(found)
+            return
         body = await call.read(self.body_bytes)
         if body is None:
             return
+        if self._admission.asks and (lacks := self._admission.lacking(found, body)) is not None:
+            await call.refuse(lacks)
+            return
+        principal = found.principal
         sessions = self._sessions
         if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
@@ -386,21 +389,6 @@ class HttpApp:
         work = self._side.request(frame, headers, principal, call)
         await call.answer(work if isinstance(work, bytes) else await call.run(work))
 
-    async def _ask_who(self, call: HttpCall, headers: Headers) -> Principal | HttpRefusal:
-        assert self._authenticate is not None
-        try:
-            found: Any = self._authenticate(headers.as_text())
-            return _verdict(await call.check(found) if inspect.isawaitable(found) else found)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return _unchecked()  # the hook's own, nobody cancelled this request
-        except GeneratorExit:
-            raise  # thrown away with its loop
-        except BaseException:
-            return _unchecked()  # SystemExit too: one request fails, the server lives
-
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""
         if not call.events:
@@ -426,19 +414,3 @@ class HttpApp:
         await call.refuse(HttpRefusal(202))
         if work is not None:
             await work
-
-
-def _verdict(found: Any) -> Principal | HttpRefusal:
-    """Nobody is let in by a hook that forgot to return, and nothing is sent that would break the response."""
-    if isinstance(found, HttpRefusal):
-        found.check()
-    elif not isinstance(found, Principal):
-        raise LocalError(f"authenticate returned {type(found).__name__}: return a Principal or an HttpRefusal")
-    return found
-
-
-def _unchecked() -> HttpRefusal:
-    """The client gets a reference, the log gets the reason."""
-    reference = secrets.token_hex(4)
-    log.exception("! authenticate failed (reference %s)", reference)
-    return HttpRefusal.saying(500, InternalError(f"Internal error (reference {reference})"))

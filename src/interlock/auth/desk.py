@@ -1,0 +1,223 @@
+"""The token endpoint and the one where tokens are given back: who asks, with what, and what he gets for it.
+
+Every grant ends in the same place: a short token for one resource. What is wrong is told in the words of the standard,
+and a failed try costs the code it was made with.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import unquote_plus
+
+from ..wire.errors import StoreFull
+from ..wire.patterns import pattern
+from .assertions import ASSERTION_TYPE, check_client_assertion, check_identity
+from .client_store import ClientStore
+from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
+from .grant_store import Grant, GrantStore
+from .issuer import AuthorizationServer
+from .jwt import is_token
+from .proofs import BadProof, Proof, check_proof
+from .replies import OAuthError, Reply, as_json, read_form
+from .signing import base64url
+from .steps import Ask, Said
+
+__all__ = ["Desk"]
+
+_VERIFIER = pattern(r"[A-Za-z0-9._~-]{43,128}")
+
+
+class Desk:
+    def __init__(
+        self,
+        server: AuthorizationServer,
+        clients: ClientStore,
+        grants: GrantStore,
+        ask: Callable[[Ask], Awaitable[Said]],
+    ) -> None:
+        self._server, self._clients, self._grants, self._ask = server, clients, grants, ask
+        self._kinds = {CODE: self._code, REFRESH: self._refresh, MACHINE: self._machine, JWT_BEARER: self._identity}
+
+    async def token(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """One token request (RFC 6749 §3.2)."""
+        try:
+            form = read_form(body)
+            grant = self._kinds.get(form.get("grant_type", ""))
+            if grant is None or (form["grant_type"] == JWT_BEARER and not self._server.providers):
+                raise OAuthError("unsupported_grant_type", "this grant_type is not known here")
+            client = await self._client(form, headers)
+            if form["grant_type"] not in client.grants:
+                raise OAuthError("unauthorized_client", "this client may not use this grant")
+            key = await self._key(client, headers)
+            answer = await grant(form, client, key)
+            await self._clients.used(client)
+        except OAuthError as error:
+            return error.reply()
+        except StoreFull:
+            return OAuthError("temporarily_unavailable", "no room: try again later", 503).reply()
+        return as_json(200, answer)
+
+    async def revoke(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Give a refresh token back, and with it all that came of it (RFC 7009). Access tokens end by themselves."""
+        try:
+            form = read_form(body)
+            client = await self._client(form, headers)
+            token = form.get("token")
+            if token is None:
+                raise OAuthError("invalid_request", "token is missing")
+            if is_token(token):
+                raise OAuthError("unsupported_token_type", "access tokens end by themselves, within minutes")
+            await self._grants.revoke(token, client.id)
+        except OAuthError as error:
+            return error.reply()
+        return as_json(200, {})
+
+    # --- who asks ---------------------------------------------------------------------------------
+
+    async def _client(self, form: Mapping[str, str], headers: Mapping[str, str]) -> KnownClient:
+        """The client, authenticated in the one way it used (§2.3); a public one is who it says."""
+        basic, assertion = _basic_in(headers.get("authorization")), form.get("client_assertion")
+        if sum((basic is not None, "client_secret" in form, assertion is not None)) > 1:
+            raise OAuthError("invalid_request", "one way to authenticate is enough")
+        try:
+            if assertion is not None:
+                return await self._by_assertion(form, assertion)
+            id, secret = basic or (form.get("client_id"), form.get("client_secret"))
+            if form.get("client_id", id) != id:
+                raise OAuthError("invalid_client", "two different clients", 401)
+            client = await self._clients.find(id)
+            if secret is None and client.public:
+                return client
+            if secret is None or not client.has_secret(secret):
+                raise OAuthError("invalid_client", "the client is not known, or its secret is wrong", 401)
+            return client
+        except OAuthError as error:
+            if error.error == "invalid_client" and basic is not None:
+                asked = ("www-authenticate", 'Basic realm="token"')
+                raise OAuthError(error.error, str(error), 401, asked) from None
+            raise
+
+    async def _by_assertion(self, form: Mapping[str, str], assertion: str) -> KnownClient:
+        if form.get("client_assertion_type") != ASSERTION_TYPE:
+            raise OAuthError("invalid_client", "client_assertion_type is not known", 401)
+        audiences = (self._server.issuer, self._server.endpoint("token"))
+        find, now = self._clients.find, self._server.clock()
+        client, once, until = await check_client_assertion(assertion, find, audiences, now)
+        if form.get("client_id", client.id) != client.id or not await self._grants.first_use(once, until):
+            raise OAuthError("invalid_client", "the assertion is of another client, or was used before", 401)
+        return client
+
+    async def _key(self, client: KnownClient, headers: Mapping[str, str]) -> str | None:
+        """The key that the token is to be bound to (RFC 9449 §5)."""
+        proof = headers.get("dpop")
+        if proof is None:
+            if client.bound:
+                raise OAuthError("invalid_dpop_proof", "this client gets tokens for a key only: send a proof")
+            return None
+        try:
+            found: Proof = check_proof(proof, "POST", self._server.endpoint("token"), self._server.clock())
+        except BadProof as bad:
+            raise OAuthError("invalid_dpop_proof", str(bad)) from None
+        if not await self._grants.first_use(f"dpop {found.once}", found.until):
+            raise OAuthError("invalid_dpop_proof", "the proof was used before")
+        return found.key
+
+    # --- what for ---------------------------------------------------------------------------------
+
+    async def _code(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
+        code, verifier = form.get("code"), form.get("code_verifier", "")
+        if code is None:
+            raise OAuthError("invalid_request", "code is missing")
+        grant = await self._grants.redeem(code, client.id)
+        if form.get("redirect_uri", grant.redirect_uri) != grant.redirect_uri:
+            raise OAuthError("invalid_grant", "redirect_uri is another one than before")
+        proved = base64url(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())
+        if not _VERIFIER.fullmatch(verifier) or not hmac.compare_digest(proved, grant.challenge):
+            raise OAuthError("invalid_grant", "code_verifier does not fit")
+        if grant.key is not None and grant.key != key:
+            raise OAuthError("invalid_grant", "the code is bound to another key")
+        self._same_resource(form, grant)
+        answer = self._server.access_token(grant.subject, client.id, grant.scopes, grant.resource, key)
+        if REFRESH in client.grants:
+            kept = _rebound(grant, key if client.public else None)
+            answer["refresh_token"] = await self._grants.begin(kept)
+        return answer
+
+    async def _refresh(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
+        token = form.get("refresh_token")
+        if token is None:
+            raise OAuthError("invalid_request", "refresh_token is missing")
+        grant, fresh = await self._grants.rotate(token, client.id, key)
+        self._same_resource(form, grant)
+        asked = form.get("scope")
+        scopes = grant.scopes if asked is None else tuple(scope for scope in asked.split(" ") if scope in grant.scopes)
+        answer = self._server.access_token(grant.subject, client.id, scopes, grant.resource, key)
+        return answer | {"refresh_token": fresh}
+
+    async def _machine(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
+        """A client for itself (RFC 6749 §4.4): only one that the owner named, and that showed who it is."""
+        if client.public or client.kind != "owner":
+            raise OAuthError("unauthorized_client", "this client may not use this grant")
+        resource, scopes = self._resource(form), self._server.scopes_for(form.get("scope"))
+        if scopes is None:
+            raise OAuthError("invalid_scope", "none of these scopes is known here")
+        return self._server.access_token(client.id, client.id, scopes, resource, key)
+
+    async def _identity(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
+        """Somebody of an enterprise, by what its own provider says (ID-JAG)."""
+        if client.public and client.kind != "document":
+            raise OAuthError("invalid_client", "this grant needs a client that authenticates", 401)
+        found = await check_identity(form.get("assertion", ""), client.id, self._server, self._ask)
+        resource = self._server.resource_of(found.resource or form.get("resource"))
+        if resource is None:
+            raise OAuthError("invalid_grant", "the assertion is for a resource that is not here")
+        self._resource(form)
+        asked = form.get("scope")
+        wanted = found.scopes if asked is None else tuple(word for word in asked.split(" ") if word in found.scopes)
+        if not await self._grants.first_use(found.once, found.until):
+            raise OAuthError("invalid_grant", "the assertion was used before")
+        scopes = tuple(scope for scope in wanted if scope in self._server.scopes)
+        return self._server.access_token(found.subject, client.id, scopes, resource, key)
+
+    def _resource(self, form: Mapping[str, str]) -> str:
+        found = self._server.resource_of(form.get("resource"))
+        if found is None:
+            raise OAuthError("invalid_target", "resource is none that tokens are given for here")
+        return found
+
+    def _same_resource(self, form: Mapping[str, str], grant: Grant) -> None:
+        """A token is for what was allowed, whatever is asked for later (RFC 8707 §2.2)."""
+        if "resource" in form and self._server.resource_of(form["resource"]) != grant.resource:
+            raise OAuthError("invalid_target", "resource is another one than was allowed")
+
+
+def _rebound(grant: Grant, key: str | None) -> Grant:
+    return Grant(
+        client=grant.client,
+        subject=grant.subject,
+        scopes=grant.scopes,
+        resource=grant.resource,
+        family=grant.family,
+        key=key,
+    )
+
+
+def _basic_in(header: str | None) -> tuple[str, str] | None:
+    """Name and secret, each encoded as in a form (§2.3.1)."""
+    if header is None:
+        return None
+    scheme, _, value = header.partition(" ")
+    try:
+        if scheme.lower() != "basic":
+            raise ValueError("another scheme")
+        id, colon, secret = base64.b64decode(value.strip(), validate=True).decode().partition(":")
+        if not colon:
+            raise ValueError("no pair")
+        return unquote_plus(id, errors="strict"), unquote_plus(secret, errors="strict")
+    except (ValueError, binascii.Error):
+        raise OAuthError("invalid_client", "Authorization is no pair of a name and a secret", 401) from None

@@ -1,0 +1,237 @@
+"""An authorization server of our own, as its owner describes it: for development and for a few known people.
+
+It signs tokens for the resources it was told of and for nobody else; what a client sees of it is in its metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ..state.memory_store import MemoryStore
+from ..state.sealing import Seal
+from ..state.store import State, Store
+from ..wire.errors import AuthorizationFailed, LocalError
+from .challenges import scopes_in
+from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
+from .key_source import KeySource
+from .passwords import check_hash
+from .proofs import PROOF_ALGORITHMS
+from .protection import Protection
+from .redirects import check_redirect
+from .secrets import Secret
+from .signing import Signer, new_key, thumbprint
+from .urls import canonical, checked_url, is_loopback, origin_in
+
+__all__ = ["AuthorizationServer", "IdentityProvider", "Users"]
+
+Users: TypeAlias = Mapping[str, str] | Callable[[str, str], Awaitable[str | None]]
+"""Names and what `hash_password` made of their passwords; or who answers for a name and a password with a subject."""
+_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
+_ASSERTIONS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
+
+
+class IdentityProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """An enterprise's own provider, whose assertions (ID-JAG) are taken for the people in it."""
+
+    issuer: str
+    keys_url: str | None = None
+    keys: tuple[Mapping[str, Any], ...] | None = None
+    algorithms: tuple[str, ...] = ("ES256", "RS256", "PS256")
+
+
+class AuthorizationServer:
+    """`issuer` is its URL as clients write it, `resources` are the MCP endpoints it gives tokens for.
+
+    Without `key` (a private key for ES256 as PEM) one is made, and tokens end with the process; where the store is
+    shared, the key must be, too. `users` are those who can say yes; nothing is ever granted without a person or a
+    client that was named by the owner.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        resources: Iterable[str],
+        users: Users = {},  # noqa: B006 - never changed
+        clients: Iterable[KnownClient] = (),
+        scopes: Iterable[str] = (),
+        key: Secret | str | None = None,
+        store: State | None = None,
+        registration: bool = True,
+        documents: bool = True,
+        providers: Iterable[IdentityProvider] = (),
+        schemes: Iterable[str] = (),
+        access_seconds: float = 300.0,
+        refresh_seconds: float = 30 * 86400.0,
+        allowed_hosts: Iterable[str] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.issuer, self.clock = _checked_issuer(issuer), clock
+        self.resources = tuple(resources)
+        self.users, self.scopes = users, tuple(scopes)
+        self.registration, self.documents, self.schemes = registration, documents, frozenset(schemes)
+        self.access_seconds, self.refresh_seconds = access_seconds, refresh_seconds
+        self.allowed_hosts = tuple(allowed_hosts)
+        self.clients = {client.id: client for client in clients}
+        self._check()
+        if key is None and store is not None and store.shared:
+            raise LocalError("a store that others share needs a key= that they share, too: make one with new_key()")
+        pem = new_key() if key is None else key if isinstance(key, Secret) else Secret(key)
+        self._signer = Signer(pem)
+        self._key_id = thumbprint(self._signer.public_jwk())
+        self.store: Store = store or MemoryStore()
+        seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
+        self.seal = Seal([seal_key], store=self.store)
+        self.providers = {each.issuer: (each, self._source(each)) for each in providers}
+
+    def __repr__(self) -> str:
+        return f"AuthorizationServer({self.issuer!r})"
+
+    def _check(self) -> None:
+        if not self.resources:
+            raise LocalError("resources: the MCP endpoints that tokens are given for, at least one")
+        for resource in self.resources:
+            _canonical(resource)
+        if scopes_in(self.scopes) != self.scopes:
+            raise LocalError("scopes: words without spaces, each once")
+        if not callable(self.users):
+            for hashed in self.users.values():
+                check_hash(hashed)
+        if not 30 <= self.access_seconds <= 3600 or self.refresh_seconds < self.access_seconds:
+            raise LocalError("access_seconds: from 30 to 3600, and refresh_seconds beyond that")
+        for client in self.clients.values():
+            self._check_client(client)
+
+    def _check_client(self, client: KnownClient) -> None:
+        try:
+            for uri in client.redirect_uris:
+                check_redirect(uri, self.schemes)
+        except ValueError as error:
+            raise LocalError(f"the client {client.id!r}: {error}") from None
+        if client.public and set(client.grants) & {MACHINE}:
+            raise LocalError(f"the client {client.id!r}: client_credentials needs a secret or keys")
+        if client.kind != "owner" or not set(client.grants) <= {CODE, REFRESH, MACHINE, JWT_BEARER}:
+            raise LocalError(f"the client {client.id!r}: these grants are not known")
+
+    def _source(self, provider: IdentityProvider) -> KeySource:
+        return KeySource(provider.issuer, provider.algorithms, self.clock, url=provider.keys_url, given=provider.keys)
+
+    # --- what it says -----------------------------------------------------------------------------
+
+    @property
+    def origin(self) -> str:
+        return origin_in(checked_url(self.issuer, "issuer"))
+
+    @property
+    def path(self) -> str:
+        """Of its endpoints: what stands behind the origin in the issuer."""
+        return checked_url(self.issuer, "issuer").path.rstrip("/")
+
+    def endpoint(self, name: str) -> str:
+        return f"{self.origin}{self.path}/{name}"
+
+    def metadata(self) -> dict[str, Any]:
+        """RFC 8414 §2; the last ones are only for readers who want the shape of OpenID."""
+        grants = [CODE, REFRESH, MACHINE, *([JWT_BEARER] if self.providers else [])]
+        found: dict[str, Any] = {
+            "issuer": self.issuer,
+            "authorization_endpoint": self.endpoint("authorize"),
+            "token_endpoint": self.endpoint("token"),
+            "revocation_endpoint": self.endpoint("revoke"),
+            "jwks_uri": self.endpoint("keys"),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": grants,
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [
+                "none",
+                "client_secret_basic",
+                "client_secret_post",
+                "private_key_jwt",
+            ],
+            "token_endpoint_auth_signing_alg_values_supported": list(_ASSERTIONS),
+            "dpop_signing_alg_values_supported": list(PROOF_ALGORITHMS),
+            "authorization_response_iss_parameter_supported": True,
+            "client_id_metadata_document_supported": self.documents,
+            "protected_resources": list(self.resources),
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        }
+        if self.registration:
+            found["registration_endpoint"] = self.endpoint("register")
+        if self.scopes:
+            found["scopes_supported"] = list(self.scopes)
+        if self.providers:
+            found["authorization_grant_profiles_supported"] = [_PROFILE]
+        return found
+
+    def key_set(self) -> dict[str, Any]:
+        return {"keys": [self._signer.public_jwk() | {"kid": self._key_id, "use": "sig", "alg": "ES256"}]}
+
+    def protection(self, resource: str | None = None, **more: Any) -> Protection:
+        """For `Server(auth=...)` in this process: the application serves the endpoints of both."""
+        given: dict[str, Any] = {"resource": resource or self.resources[0], "algorithms": ("ES256",)}
+        given |= {"issuer": self.issuer, "keys": tuple(self.key_set()["keys"]), "server": self}
+        given |= {"scopes_supported": self.scopes, **more}
+        return Protection(**given)
+
+    # --- what it gives ----------------------------------------------------------------------------
+
+    def resource_of(self, asked: str | None) -> str | None:
+        """The resource that is meant; None for one that is not ours, or where it must be said and is not."""
+        if asked is None:
+            return self.resources[0] if len(self.resources) == 1 else None
+        try:
+            wanted = canonical(asked)
+        except AuthorizationFailed:
+            return None
+        return next((each for each in self.resources if _canonical(each) == wanted), None)
+
+    def scopes_for(self, asked: str | None) -> tuple[str, ...] | None:
+        """Of what was asked for, what there is; None where nothing of it is."""
+        wanted = scopes_in(asked or "")
+        found = tuple(scope for scope in wanted if scope in self.scopes)
+        return None if wanted and not found and wanted != ("offline_access",) else found
+
+    def access_token(
+        self, subject: str, client: str, scopes: Iterable[str], resource: str, key: str | None
+    ) -> dict[str, Any]:
+        """The answer that holds a token (RFC 6749 §5.1, RFC 9068), without a refresh token."""
+        now, scope = int(self.clock()), " ".join(scopes)
+        claims: dict[str, Any] = {
+            "iss": self.issuer,
+            "aud": resource,
+            "sub": subject,
+            "client_id": client,
+            "iat": now,
+            "exp": now + int(self.access_seconds),
+            "jti": secrets.token_urlsafe(16),
+        }
+        claims |= {"scope": scope} if scope else {}
+        claims |= {"cnf": {"jkt": key}} if key else {}
+        made = self._signer.signed({"typ": "at+jwt", "kid": self._key_id}, claims)
+        answer: dict[str, Any] = {"access_token": made, "token_type": "DPoP" if key else "Bearer"}
+        return answer | {"expires_in": int(self.access_seconds), "scope": scope}
+
+
+def _checked_issuer(issuer: str) -> str:
+    try:
+        parts = checked_url(issuer, "issuer")
+    except AuthorizationFailed as error:
+        raise LocalError(str(error)) from None
+    if parts.query or (parts.scheme != "https" and not is_loopback(parts.hostname or "")):
+        raise LocalError("issuer: a URL with https and without a query (http only on this machine)")
+    return issuer
+
+
+def _canonical(resource: str) -> str:
+    try:
+        return canonical(resource)
+    except AuthorizationFailed as error:
+        raise LocalError(str(error)) from None

@@ -1,0 +1,162 @@
+"""An authorization server on HTTP: its endpoints as a plain ASGI application, alone or beside an MCP endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ..auth.client_store import ClientStore
+from ..auth.desk import Desk
+from ..auth.discovery import issuer_urls
+from ..auth.door import Door
+from ..auth.grant_store import GrantStore
+from ..auth.issuer import AuthorizationServer
+from ..auth.replies import OAuthError, Reply, as_json
+from ..auth.steps import Ask, Said
+from ..auth.urls import checked_url
+from ..revisions.http_guard import Guard
+from ..revisions.http_rules import Headers
+from ..wire.errors import LocalError
+from .asks import asked
+from .endpoints import endpoint_of
+from .http_call import Message, Receive, Send
+from .sending import send_whole
+
+__all__ = ["IssuerApp"]
+
+log = logging.getLogger("interlock.http")
+_BODY_BYTES = 64 * 1024
+_SECONDS = 30.0  # for the body to come, and for the answer to be found
+_AT_ONCE = 100  # requests; further ones are 503
+_FORM = b"application/x-www-form-urlencoded"
+_JSON = b"application/json"
+_BUSY = Reply(503, (("retry-after", "1"),))
+_Answer = Callable[[Message, Headers, bytes], Awaitable[Reply]]
+
+
+class IssuerApp:
+    """`server` at its own paths. It serves the names in its issuer and resources, and `allowed_hosts`."""
+
+    def __init__(self, server: AuthorizationServer, *, allowed_hosts: tuple[str, ...] = ()) -> None:
+        self.server = server
+        names = [checked_url(url, "a URL").hostname or "" for url in (server.issuer, *server.resources)]
+        shown = [f"[{name}]" if ":" in name else name for name in names]
+        self._guard = Guard((*shown, *allowed_hosts), body_bytes=_BODY_BYTES)
+        self._base = endpoint_of(server.issuer, allowed_hosts=server.allowed_hosts)
+        grants = GrantStore(server.store, server.issuer, server.clock, server.refresh_seconds)
+        self._clients = ClientStore(server, self._ask)
+        self._door = Door(server, self._clients, grants)
+        self._desk = Desk(server, self._clients, grants, self._ask)
+        self._running = 0
+        above = server.path
+        documents = {checked_url(url, "metadata").path: self._metadata for url in issuer_urls(server.issuer)}
+        self._routes: dict[tuple[str, str], tuple[_Answer, bytes | None]] = {
+            **{("GET", path): (answer, None) for path, answer in documents.items()},
+            ("GET", f"{above}/keys"): (self._keys, None),
+            ("GET", f"{above}/authorize"): (self._show, None),
+            ("POST", f"{above}/authorize"): (self._decide, _FORM),
+            ("POST", f"{above}/token"): (self._token, _FORM),
+            ("POST", f"{above}/revoke"): (self._revoke, _FORM),
+        }
+        if server.registration:
+            self._routes["POST", f"{above}/register"] = (self._register, _JSON)
+        self._paths = {path for _, path in self._routes}
+
+    def serves(self, path: str) -> bool:
+        return path in self._paths
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        if scope["type"] != "http":
+            raise LocalError(f"ASGI {scope['type']!r} is nothing that an authorization server speaks")
+        if self._running >= _AT_ONCE:
+            await send_whole(send, _BUSY.status, _BUSY.headers, _BUSY.body)
+            return
+        self._running += 1
+        try:
+            reply = await self._reply(scope, receive)
+            await send_whole(send, reply.status, reply.headers, reply.body)
+        finally:
+            self._running -= 1
+
+    async def _reply(self, scope: Message, receive: Receive) -> Reply:
+        headers = Headers(scope["headers"])
+        if (refusal := self._guard.foreign(headers)) is not None:
+            return Reply(refusal.status, refusal.headers, refusal.body)
+        route = self._routes.get((scope["method"], scope["path"]))
+        if route is None:
+            return self._no_route(scope["path"])
+        answer, kind = route
+        if kind is not None and (headers.get(b"content-type") or b"").partition(b";")[0].strip().lower() != kind:
+            return OAuthError("invalid_request", f"Content-Type must be {kind.decode()}", 415).reply()
+        try:
+            async with asyncio.timeout(_SECONDS):
+                body = await _body(receive) if kind is not None else b""
+                if body is None:
+                    return OAuthError("invalid_request", f"at most {_BODY_BYTES} bytes", 413).reply()
+                return await answer(scope, headers, body)
+        except TimeoutError:
+            return OAuthError("temporarily_unavailable", "this took too long", 503).reply()
+        except Exception:
+            log.exception("! the authorization server failed")
+            return OAuthError("server_error", "something went wrong here", 500).reply()
+
+    def _no_route(self, path: str) -> Reply:
+        if not self.serves(path):
+            return as_json(404, {"error": "not_found"})
+        allowed = ", ".join(sorted(verb for verb, known in self._routes if known == path))
+        return as_json(405, {"error": "invalid_request"}, ("allow", allowed))
+
+    async def _ask(self, step: Ask) -> Said:
+        return await asked(step, self._base, redirects=False)
+
+    # --- the endpoints ----------------------------------------------------------------------------
+
+    async def _metadata(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return as_json(200, self.server.metadata(), ("cache-control", "public, max-age=300"))
+
+    async def _keys(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return as_json(200, self.server.key_set(), ("cache-control", "public, max-age=300"))
+
+    async def _show(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return await self._door.show(scope.get("query_string", b"").decode("latin-1"))
+
+    async def _decide(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return await self._door.decide(body, headers.as_text())
+
+    async def _token(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return await self._desk.token(body, headers.as_text())
+
+    async def _revoke(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        return await self._desk.revoke(body, headers.as_text())
+
+    async def _register(self, scope: Message, headers: Headers, body: bytes) -> Reply:
+        try:
+            return as_json(201, await self._clients.register(body))
+        except OAuthError as error:
+            return error.reply()
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole of it; None for one that is too long or never ends."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        parts.append(message.get("body", b""))
+        if sum(map(len, parts)) > _BODY_BYTES:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": message["type"] + ".complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,198 @@
+"""An endpoint behind tokens: who asks, before the body is read; whether he may call this tool, before it is called.
+
+The rules are in auth/judging.py; here its questions to the issuer become requests, and its verdicts HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from ..auth.judging import Admitted, Judge, Turned, Unsure
+from ..auth.proofs import BadProof
+from ..auth.protection import Protection, metadata_document, metadata_paths
+from ..auth.steps import Ask, Said, Step
+from ..auth.urls import checked_url, origin_in
+from ..revisions.http_rules import Headers, HttpRefusal
+from ..state.memory_store import MemoryStore
+from ..state.store import Store
+from ..wire.errors import InternalError, StoreFull
+from ..wire.exchange import Principal
+from .asks import asked
+from .endpoints import endpoint_of
+from .issuer_app import IssuerApp
+
+__all__ = ["Protector", "ScopesOf", "driven", "protector_of"]
+
+T = TypeVar("T")
+ScopesOf = Callable[[str, Principal], tuple[str, ...]]
+"""The scopes that a tool needs, as far as it is there for this caller."""
+log = logging.getLogger("interlock.http")
+_SECONDS = 10.0  # for everything that is asked of the issuer about one request; then 503
+_METADATA_AGE = "public, max-age=300"
+
+
+class Protector:
+    """The protection of one endpoint. `store` remembers which proofs were used; several processes share it."""
+
+    def __init__(
+        self,
+        protection: Protection,
+        path: str,
+        *,
+        name: str | None = None,
+        store: Store | None = None,
+        scopes_of: ScopesOf | None = None,
+        allowed_hosts: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._judge = Judge(protection, clock)
+        self._issuer = endpoint_of(protection.issuer, allowed_hosts=protection.allowed_hosts)
+        self._store = store or MemoryStore()
+        self._scopes_of = scopes_of
+        server = protection.server
+        self.beside = None if server is None else IssuerApp(server, allowed_hosts=allowed_hosts)
+        """The authorization server that is served by the same application, if one is."""
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        parts = checked_url(protection.resource, "resource")
+        self._above = origin_in(parts) + parts.path.removesuffix(path)
+        self._each_its_own = protection.introspection is not None  # questions about different tokens
+        document = msgspec.json.encode(metadata_document(protection, name))
+        headers = (("content-type", "application/json"), ("cache-control", _METADATA_AGE))
+        self._documents = {path: HttpRefusal(200, headers, document) for path in metadata_paths(protection)}
+
+    def serves(self, path: str) -> bool:
+        return path in self._documents or (self.beside is not None and self.beside.serves(path))
+
+    def document(self, path: str, verb: str) -> HttpRefusal:
+        """The metadata, for who asks at one of its two addresses; everybody may."""
+        if verb != "GET":
+            return HttpRefusal.saying(405, "Metadata are read by GET", ("allow", "GET"))
+        return self._documents[path]
+
+    async def admit(self, headers: Headers, verb: str, place: str) -> Admitted | HttpRefusal:
+        """Who asks for `place` (below the point where the app stands), or why he may not."""
+        token, proof = (_text(headers, name) for name in (b"authorization", b"dpop"))
+        begin = partial(self._judge.judge, token, proof, verb, self._above + place)
+        try:
+            found = await self._judged(begin)
+            if found.proof is not None and not await self._first(found):
+                raise self._judge.unproved(BadProof("the proof was used before"))
+        except Turned as turned:
+            return _refusal(turned)
+        except (Unsure, TimeoutError, StoreFull) as error:
+            log.warning("! a token could not be checked: %s", error)
+            told = InternalError("Tokens cannot be checked at the moment: try again")
+            return HttpRefusal.saying(503, told, ("retry-after", "5"))
+        return found
+
+    async def _judged(self, begin: Callable[[], Generator[Step, Any, Admitted]]) -> Admitted:
+        """Most flows end without a question. Of those that need keys one asks, and the others begin anew with them."""
+        flow = begin()
+        try:
+            step = next(flow)
+        except StopIteration as end:
+            return end.value
+        async with asyncio.timeout(_SECONDS):
+            if self._each_its_own:
+                return await driven(flow, step, self._ask)
+            flow.close()
+            async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                return await driven(begin(), None, self._ask)
+
+    async def _ask(self, step: Ask) -> Said:
+        return await asked(step, self._issuer)
+
+    async def _first(self, found: Admitted) -> bool:
+        """Is this the first use of the proof? Where that cannot be remembered, it is not taken."""
+        assert found.proof is not None
+        return await self._store.put(f"dpop/{found.proof.once}", b"", until=found.proof.until, expect=0) > 0
+
+    def lacking(self, found: Admitted, body: bytes) -> HttpRefusal | None:
+        """May he call the tools that this body calls? All that lacks is said at once (AUTH-045)."""
+        if self._scopes_of is None:
+            return None
+        needed = [scope for name in _called(body) for scope in self._scopes_of(name, found.principal)]
+        try:
+            self._judge.need(found, tuple(dict.fromkeys(needed)))
+        except Turned as turned:
+            return _refusal(turned)
+        return None
+
+
+def protector_of(protection: Protection, path: str, handler: Any, allowed_hosts: tuple[str, ...]) -> Protector:
+    """For the endpoint of this handler: its name is told, its store remembers, its tools say what they need."""
+    name = getattr(getattr(handler, "info", None), "name", None)
+    store = getattr(handler, "store", None)
+    scopes_of: ScopesOf | None = getattr(handler, "scopes_of", None)
+    return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, allowed_hosts=allowed_hosts)
+
+
+async def driven(flow: Generator[Step, Any, T], step: Step | None, ask: Callable[[Ask], Awaitable[Said]]) -> T:
+    """A flow that has nothing but questions, up to its end; `step` is its first one if it has begun."""
+    try:
+        step = step or next(flow)
+        while True:
+            assert isinstance(step, Ask)
+            try:
+                said = await ask(step)
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(said)
+    except StopIteration as end:
+        return end.value
+    finally:
+        flow.close()
+
+
+class _Call(msgspec.Struct):
+    method: Any = None
+    params: Raw | UnsetType = UNSET
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+_calls = msgspec.json.Decoder(_Call | list[_Call])
+_names = msgspec.json.Decoder(_Named)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _called(body: bytes) -> list[str]:
+    """The tools that are called; what cannot be read calls none, and is refused where it is read for good."""
+    try:
+        found: Any = _calls.decode(body)
+    except _UNREADABLE:
+        return []
+    names: list[str] = []
+    calls = cast("list[_Call]", found if isinstance(found, list) else [found])
+    for call in calls:
+        if call.method == "tools/call" and call.params is not UNSET:
+            try:
+                names.append(_names.decode(call.params).name)
+            except _UNREADABLE:
+                continue
+    return names
+
+
+def _text(headers: Headers, name: bytes) -> str | None:
+    """A header that came twice is one that nobody can read: both values, which fit no form."""
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+def _refusal(turned: Turned) -> HttpRefusal:
+    headers = [("www-authenticate", turned.challenge), ("cache-control", "no-store")]
+    if turned.nonce is not None:
+        headers.append(("dpop-nonce", turned.nonce))
+    return HttpRefusal.saying(turned.status, str(turned), *headers)

@@ -1,0 +1,64 @@
+"""Tokens taken apart and their claims judged; forgeries as a whole are in test_judging.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.auth.jwt import BadToken, Times, audiences_of, check_times, read_written, text_of
+from interlock.auth.public_keys import keys_in
+from support.auth_tokens import NOW, jwk_of, prover, signer, token
+
+KEYS = keys_in([jwk_of(signer)], ["ES256"])
+
+
+def test_a_token_is_read_and_its_signature_checked():
+    written = read_written(token())
+    written.check(KEYS, ("ES256",), ("at+jwt",))
+    assert written.claims["sub"] == "ada" and "ada" not in repr(written)
+
+
+def test_the_type_may_have_its_prefix():
+    assert read_written(token({"typ": "application/AT+JWT"})).type == "at+jwt"
+
+
+def test_without_a_name_the_only_key_counts_and_among_two_none():
+    bare = signer.signed({"typ": "JWT"}, {})
+    read_written(bare).check(KEYS, ("ES256",), ("jwt",))
+    two = keys_in([jwk_of(signer, None), jwk_of(prover, None)], ["ES256"])
+    with pytest.raises(BadToken, match="key is not known"):
+        read_written(bare).check(two, ("ES256",), ("jwt",))
+
+
+def test_two_keys_of_one_name_are_none():
+    two = keys_in([jwk_of(signer), jwk_of(prover)], ["ES256"])
+    with pytest.raises(BadToken):
+        read_written(token()).check(two, ("ES256",), ("at+jwt",))
+
+
+def test_times_have_a_leeway():
+    times = Times(leeway=30)
+    assert check_times({"exp": NOW - 29, "nbf": NOW + 29, "iat": NOW + 29}, NOW, times) == NOW - 29
+    for claims in (
+        {"exp": NOW - 30},
+        {"exp": NOW, "nbf": NOW + 31},
+        {},
+        {"exp": None},
+        {"exp": float("inf")},
+        {"exp": 10**400},
+    ):
+        with pytest.raises(BadToken):
+            check_times(claims, NOW, times)
+
+
+def test_a_life_may_be_bounded():
+    times = Times(leeway=0, longest=300)
+    assert check_times({"iat": NOW, "exp": NOW + 300}, NOW, times)
+    for claims in ({"iat": NOW, "exp": NOW + 301}, {"exp": NOW + 1}):
+        with pytest.raises(BadToken, match="longer"):
+            check_times(claims, NOW, times)
+
+
+def test_audiences_and_texts():
+    assert audiences_of({"aud": "a"}) == ("a",) and audiences_of({"aud": ["a", "b"]}) == ("a", "b")
+    assert audiences_of({"aud": ["a", 1]}) == () == audiences_of({})
+    assert text_of({"a": "b"}, "a") == "b" and text_of({"a": 1}, "a") is None and text_of({"a": ""}, "a") is None

@@ -1,0 +1,141 @@
+"""The authorization server as an application: its addresses, its guards, and a whole flow with our own client."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import logging
+import re
+
+import aiohttp
+import pytest
+
+from interlock import Client, Context, OAuth, Server
+from interlock.auth.issuer import AuthorizationServer
+from interlock.auth.passwords import hash_password
+from interlock.auth.records import MemoryRecords
+from interlock.auth.signing import new_key
+from interlock.state.sqlite_store import SQLiteStore
+from interlock.transport.issuer_app import IssuerApp
+from interlock.transport.runner import bind, serve_http
+from interlock.wire.errors import LocalError
+from support.asgi import begin
+from support.auth_house import AS, House, served_by
+
+
+async def test_the_metadata_stand_where_clients_look():
+    house = House()
+    for path in ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"):
+        talk = await house.get(path)
+        assert talk.status == 200 and talk.json["issuer"] == AS
+        assert talk.headers["content-type"] == "application/json"
+    assert (await house.get("/keys")).json == house.server.key_set()
+
+
+async def test_an_issuer_with_a_path_has_three_addresses():
+    app = IssuerApp(AuthorizationServer(AS + "/one", resources=["https://mcp.example.com/mcp"]))
+    for path in (
+        "/.well-known/oauth-authorization-server/one",
+        "/.well-known/openid-configuration/one",
+        "/one/.well-known/openid-configuration",
+    ):
+        assert (await served_by(app, "GET", AS + path)).json["token_endpoint"] == AS + "/one/token"
+    assert (await served_by(app, "GET", AS + "/.well-known/oauth-authorization-server")).status == 404
+
+
+async def test_what_is_refused_before_it_is_read():
+    house = House()
+    assert (await house.get("/token")).status == 405 and (await house.get("/nothing")).status == 404
+    assert (await house.get("/token")).headers["allow"] == "POST"
+    assert (await house.post("/token", b"{}", content_type="application/json")).status == 415
+    assert (await house.post("/token", b"x" * 70_000)).status == 413
+    assert (await house.register(b"{" * 70_000)).status == 413
+    assert (await house.get("/keys", host="evil.example")).status == 403
+    assert (await house.post("/token", {}, origin="https://evil.example")).status == 403
+    assert (await house.post("/token", b"a=1&a=2")).json["error"] == "invalid_request"
+
+
+async def test_without_registration_there_is_no_such_address():
+    assert (await House(registration=False).register({})).status == 404
+
+
+async def test_a_failure_of_ours_is_no_more_than_that(caplog):
+    house = House()
+
+    async def broken(body, headers):
+        raise RuntimeError("secret detail")
+
+    house.app._desk.token = broken
+    talk = await house.post("/token", {})
+    assert talk.status == 500 and "secret" not in talk.body.decode() and "secret detail" in caplog.text
+
+
+async def test_it_speaks_http_only():
+    with pytest.raises(LocalError):
+        await begin(House().app, None, type="websocket").task
+
+
+# --- all of it: our client, our server, our authorization server ---
+
+
+async def in_browser(url: str) -> str:
+    """What a person does: open the page, fill in the form, follow to the client."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+        async with browser.get(url) as page:
+            assert page.status == 200
+            text = await page.text()
+        ticket = html.unescape(re.search(r'name="ticket" value="([^"]*)"', text)[1])
+        action = html.unescape(re.search(r'action="([^"]*)"', text)[1])
+        form = {"ticket": ticket, "user": "ada", "password": "correct horse", "decision": "allow"}
+        async with browser.post(action, data=form, allow_redirects=False) as back:
+            assert back.status == 303
+            return back.headers["location"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "rules"),
+    [("2026-07-28", {"dpop": "required", "nonces": True}), ("2025-11-25", {}), ("2025-06-18", {})],
+)
+async def test_a_whole_login_without_a_browser(revision, rules, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    listener = bind("127.0.0.1", 0)
+    base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    store = SQLiteStore(tmp_path / "as.db")
+    issuer = AuthorizationServer(
+        base,
+        resources=[base + "/mcp"],
+        users={"ada": hash_password("correct horse")},
+        scopes=["read", "write"],
+        store=store,
+        key=new_key(),
+    )
+    server = Server("house", auth=issuer.protection(scopes=("read",), **rules))
+
+    @server.tool(scopes=["write"])
+    async def who(ctx: Context) -> str:
+        return f"{ctx.principal.issuer} {ctx.principal.subject}"
+
+    stop, seen = asyncio.Event(), []
+
+    async def login(url: str) -> str:
+        seen.append(await in_browser(url))
+        return seen[-1]
+
+    app = server.asgi()
+    serving = asyncio.create_task(serve_http(app, listener, stop=stop))
+    try:
+        plan = OAuth(
+            login=login, redirect_uri="http://127.0.0.1:7777/callback", tokens=MemoryRecords(), dpop=bool(rules)
+        )
+        async with Client(base + "/mcp", auth=plan, revision=revision) as client:
+            assert [tool.name for tool in await client.list_tools()] == ["who"]
+            result = await client.call_tool("who")
+            assert result.text == f"{base} ada"
+    finally:
+        stop.set()
+        await serving
+        await store.close()
+    assert len(seen) == 2  # once for reading, once more for what the tool needs
+    for url in seen:
+        assert re.search(r"code=([^&]+)", url)[1] not in caplog.text
+    assert "correct horse" not in caplog.text and "eyJ" not in caplog.text
