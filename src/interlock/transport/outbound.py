@@ -14,11 +14,13 @@ import errno
 import io
 import os
 import socket
+import warnings
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
 from ..wire.display import display
@@ -302,6 +304,9 @@ class _Pool:
                 _note(connection.transport)
                 return connection
 
+            def __del__(self, *_: Any) -> None:
+                """What the library would write about a pool that nobody left is said in our own words."""
+
         self._loop = loop
         self._users = 0
         self.sockets: WeakSet[socket.socket] = WeakSet()
@@ -311,7 +316,7 @@ class _Pool:
                 limit=0,
                 keepalive_timeout=_REUSED_FOR,
                 ssl=True,
-                socket_factory=self._socket,
+                socket_factory=partial(_socket_in, self.sockets),
                 resolver=judging_resolver(),
                 use_dns_cache=False,  # who may reach an address is judged for each one who asks
             ),
@@ -323,6 +328,7 @@ class _Pool:
             max_field_size=_LONGEST_HEADER,
             max_headers=_MOST_HEADERS,
         )
+        self._forgotten = finalize(self, _left_open, loop, self.session, self.sockets)
 
     @classmethod
     def of_this_loop(cls) -> _Pool:
@@ -333,15 +339,11 @@ class _Pool:
         pool._users += 1
         return pool
 
-    def _socket(self, address: Any) -> socket.socket:
-        made = socket.socket(*address[:3])
-        self.sockets.add(made)
-        return made
-
     async def leave(self) -> None:
         self._users -= 1
         if self._users:
             return
+        self._forgotten.detach()
         _pools.pop(id(self._loop), None)
         await self.session.close()
         await self._cut_off()
@@ -358,10 +360,28 @@ class _Pool:
             await asyncio.sleep(0)
 
     def abandon(self) -> None:
+        self._forgotten.detach()
         _pools.pop(id(self._loop), None)
         self.session.detach()
         for each in self.sockets:
             each.close()
+
+
+def _socket_in(sockets: WeakSet[socket.socket], address: Any) -> socket.socket:
+    made = socket.socket(*address[:3])
+    sockets.add(made)
+    return made
+
+
+def _left_open(
+    loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession, sockets: WeakSet[socket.socket]
+) -> None:
+    """Nobody holds the pool any more and nobody left it: its clients were forgotten."""
+    warnings.warn("an HTTP client was not closed: use `async with`, or close()", ResourceWarning, stacklevel=2)
+    session.detach()
+    for each in sockets:
+        with suppress(OSError):  # a loop that goes on closes what has come to its end
+            each.shutdown(socket.SHUT_RDWR) if loop.is_running() else each.close()
 
 
 _pools: WeakValueDictionary[int, _Pool] = WeakValueDictionary()
