@@ -362,12 +362,12 @@ class Client(Verbs):
     async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         await (await self._ready()).link.tell(method, params)
 
-    async def _ready(self) -> ClientEdge:
+    async def _ready(self, patience: Patience | None = None) -> ClientEdge:
         """The open connection. One that was lost is opened anew: its server is started again (STDIO-016)."""
         if self._edge is not None and self._lost is None and not self._closed:
             return self._edge
         if self._supervisor is not None and self._supervisor.state != "connecting":
-            return await self._supervisor.edge("the client", self._patience)
+            return await self._supervisor.edge("the client", patience or self._patience)
         if self._edge is None and self._opening is None and not self._closed:
             raise NotOpen("this client is not open: use `async with` or await open()")
         return await self._open()

@@ -66,8 +66,8 @@ class Verbs:
         """Run it on the loop the client lives on."""
         raise NotImplementedError
 
-    async def _ready(self) -> ClientEdge:
-        """The open connection."""
+    async def _ready(self, patience: Patience | None = None) -> ClientEdge:
+        """The open connection; `patience` is for one that somebody else brings back."""
         raise NotImplementedError
 
     def _open_edge(self) -> ClientEdge:
