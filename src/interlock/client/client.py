@@ -46,7 +46,7 @@ from .listening import Change, Listening, Wanted
 from .targets import ClientLine as _Line
 from .targets import Target, target_of
 from .telling import Telling
-from .verbs import Verbs
+from .verbs import Verbs, check_level
 
 if TYPE_CHECKING:
     from ..transport.http_client import HttpLink
@@ -123,6 +123,8 @@ class Client(Verbs):
         self._me = Peer(info)
         standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
+        if log_level is not None:
+            check_level(log_level)
         self._log_level = log_level
         self._telling = Telling(on_notification, on_log, on_change)
         self._patience = patience_of(timeout)
