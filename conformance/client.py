@@ -14,7 +14,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from interlock import Client
+import aiohttp
+import yarl
+
+from interlock import Client, ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
+from interlock.auth.plans import Plan
 from interlock.revisions.table import REVISIONS
 
 SECONDS = 20.0  # for the whole scenario: the suite would wait without end
@@ -122,11 +126,58 @@ SCENARIOS: dict[str, Callable[[Client, dict[str, Any]], Awaitable[None]]] = {
 }
 
 
+async def twice(client: Client, context: dict[str, Any]) -> None:
+    """List and call what is there, then list again: some servers change their mind about a token in between."""
+    for tool in await client.list_tools():
+        await client.call_tool(tool.name, arguments_for(tool.input_schema))
+    await client.list_tools()
+
+
+# --- who we are ----------------------------------------------------------------------------------------------
+
+REDIRECT = "http://localhost:33418/callback"  # where nobody listens: the suite's servers answer with it at once
+
+
+async def browse(url: str) -> str:
+    """A user who agrees to everything: the page redirects at once, and nobody follows."""
+    async with (
+        aiohttp.ClientSession() as browser,
+        browser.get(yarl.URL(url, encoded=True), allow_redirects=False) as response,
+    ):
+        return response.headers["Location"]
+
+
+def plan_for(scenario: str, given: dict[str, Any]) -> Plan | None:
+    if not scenario.startswith("auth/"):
+        return None
+    if scenario == "auth/client-credentials-jwt":
+        key, algorithm = given["private_key_pem"], given["signing_algorithm"]
+        return ClientCredentials(given["client_id"], private_key=key, algorithm=algorithm)
+    if scenario == "auth/client-credentials-basic":
+        return ClientCredentials(given["client_id"], given["client_secret"])
+    if scenario == "auth/enterprise-managed-authorization":
+        return EnterpriseManaged(
+            given["client_id"],
+            given["client_secret"],
+            idp_token_endpoint=given["idp_token_endpoint"],
+            idp_client_id=given["idp_client_id"],
+            id_token=given["idp_id_token"],
+        )
+    if scenario == "auth/wif-jwt-bearer":
+        return WorkloadIdentity(given["valid_jwt"], client_id=given["client_id"])
+    known = {name: given[name] for name in ("client_id", "client_secret", "issuer") if name in given}
+    return OAuth(login=browse, redirect_uri=REDIRECT, client_metadata_url=CLIENT_DOCUMENT, **known)
+
+
+CLIENT_DOCUMENT = "https://conformance-test.local/client-metadata.json"
+
+
 async def run(url: str, scenario: str, version: str, context: dict[str, Any]) -> None:
     """One scenario. A server may answer with an older revision than the one the suite names, never with a newer one."""
     spoken = tuple(name for name in REVISIONS if name <= version)
     client = Client(
         url,
+        auth=plan_for(scenario, context),
         revision=spoken,
         name="interlock-conformance",
         elicit=answer_elicitation,
@@ -134,7 +185,7 @@ async def run(url: str, scenario: str, version: str, context: dict[str, Any]) ->
         roots=["file:///workspace"],
     )
     async with asyncio.timeout(SECONDS), client:
-        await SCENARIOS[scenario](client, context)
+        await SCENARIOS.get(scenario, twice)(client, context)
 
 
 def main() -> int:
@@ -142,7 +193,7 @@ def main() -> int:
         print("usage: client.py URL", file=sys.stderr)
         return 2
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
-    if scenario not in SCENARIOS:
+    if scenario not in SCENARIOS and not scenario.startswith("auth/"):
         print(f"there is no scenario {scenario!r} here", file=sys.stderr)
         return 2
     version = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or max(REVISIONS)

@@ -259,6 +259,8 @@ if scenario == "hangs":
 folder = pathlib.Path(words["-o"], scenario + "-now")
 folder.mkdir()
 checks = [{"id": key.lstrip("-"), "status": "SUCCESS", "description": value} for key, value in words.items()]
+if sys.argv[-1] == "--force":
+    checks.append({"id": "forced", "status": "INFO"})
 if side == "client":
     env = {**os.environ, "MCP_CONFORMANCE_SCENARIO": "other"}
     ended = subprocess.run(["sh", "-c", words["--command"] + " http://127.0.0.1:1/mcp"], env=env, capture_output=True)
@@ -302,6 +304,13 @@ def test_a_server_that_does_not_start_is_said_with_its_words(runner, tmp_path, m
         pass
 
 
+def test_what_only_informs_is_shown_beside_a_problem_alone():
+    good = judge("client", "g", [check(), check("INFO", "i"), check("SKIPPED", "k")], code=0)
+    bad = judge("client", "b", [check(), check("INFO", "i"), check("FAILURE", "x")], code=1)
+    text, code = summary([good, bad])
+    assert code == 1 and text.count("INFO i") == 1 and "SKIPPED k" in text
+
+
 # --- the command ---
 
 
@@ -337,11 +346,20 @@ def listed(runner, monkeypatch):
     return ran
 
 
-def test_every_scenario_but_those_of_authorization_is_run_alone(listed, monkeypatch, capsys):
+def test_every_scenario_is_run_alone_and_those_of_extensions_where_they_belong(listed, monkeypatch, capsys):
     assert command(monkeypatch, "--client") == 0
+    names = [name for _, name in listed]
     revisions = len(tool.SPOKEN["client"])
-    assert listed == [("client", "server-stateless"), ("client", "tools-list")] * revisions
-    assert f"{2 * revisions} of {2 * revisions} good" in capsys.readouterr().out
+    assert all(names.count(name) == revisions for name in ("server-stateless", "tools-list", "auth/metadata-default"))
+    assert all(names.count(name) == len(tool.EXTENDED) == 2 for name in runs.EXTENSIONS)
+    total = 3 * revisions + 2 * len(runs.EXTENSIONS)
+    assert len(names) == total and f"{total} of {total} good" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_an_extension_is_forced_upon_a_revision_that_does_not_list_it(runner, monkeypatch, forced):
+    monkeypatch.setattr(runs, "EXTENSIONS", ("one",) if forced else ())
+    assert runner.server_scenario("one", "x").counts["INFO"] == forced
 
 
 def test_one_can_be_chosen_and_an_unknown_one_is_refused(listed, monkeypatch):
@@ -360,6 +378,6 @@ def test_without_our_server_its_scenarios_were_not_run(listed, monkeypatch, caps
     monkeypatch.setattr(runs, "EXAMPLE", tmp_path / "nothing.py")
     assert command(monkeypatch, "--server") == 1
     told = capsys.readouterr()
-    each = 2 * 2  # scenarios, in the table and below it
+    each = 3 * 2  # scenarios, in the table and below it
     assert told.out.count("not run: our server is gone") == each * len(tool.SPOKEN["server"])
     assert "our server ended" in told.err

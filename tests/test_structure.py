@@ -21,7 +21,17 @@ SOURCE = Path(interlock.__file__).resolve().parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each room imports only rooms of a smaller number, or itself; two rooms of one number never import each other.
-ROOMS = {"wire": 0, "revisions": 1, "state": 2, "transport": 3, "server": 4, "client": 4, "cli": 5, "testing": 6}
+ROOMS = {
+    "wire": 0,
+    "revisions": 1,
+    "state": 2,
+    "auth": 3,
+    "transport": 4,
+    "server": 5,
+    "client": 5,
+    "cli": 6,
+    "testing": 7,
+}
 ANYBODY = {"interlock.version"}  # may be imported from every room
 HEAVY = {
     "aiohttp",
@@ -391,10 +401,12 @@ API = {
     "Audio",
     "AudioContent",
     "AuthRequired",
+    "AuthorizationFailed",
     "CallTimeout",
     "CannotAsk",
     "Change",
     "Client",
+    "ClientCredentials",
     "Command",
     "Completion",
     "Concurrency",
@@ -404,6 +416,7 @@ API = {
     "Context",
     "Declined",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
@@ -413,6 +426,8 @@ API = {
     "InterlockError",
     "Item",
     "Keepalive",
+    "LoginRequired",
+    "OAuth",
     "OutcomeUnknown",
     "LocalError",
     "NotOpen",
@@ -437,6 +452,7 @@ API = {
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "WorkloadIdentity",
     "__version__",
     "files",
     "read_config",
@@ -458,9 +474,9 @@ MEMBERS = {
     "visibility_changed visible",
 }
 PARAMETERS = {
-    "Client": "target headers allowed_hosts revision name version title elicit elicit_url sample roots experimental "
-    "extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout keepalive supervise "
-    "on_state limits verdicts",
+    "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
+    "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
+    "keepalive supervise on_state limits verdicts",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",

@@ -10,7 +10,7 @@ python tools/conformance.py --keep                 leave what the suite wrote in
 
 Every scenario runs alone. The exit code is 0 when every check of every scenario succeeded, was skipped or only
 informs; 1 when anything failed, warned, did not end, ended badly or checked nothing; 3 when the suite could not be had
-and nothing was run. Scenarios of authorization (auth/…) are not run: they belong to a part that does not exist yet.
+and nothing was run. Of the extensions those of authorization are run, for the client, at the two newest revisions.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ from pathlib import Path
 
 from official.install import ROOT, Suite, Unavailable, install
 from official.results import Outcome, judge, scenario_names, summary
-from official.runs import Runner, ServerGone
+from official.runs import EXTENSIONS, Runner, ServerGone
 
 NEWEST = "2026-07-28"
-SPOKEN = {"server": ("2025-03-26", "2025-06-18", "2025-11-25", NEWEST), "client": ("2025-06-18", "2025-11-25", NEWEST)}
+SPOKEN = {
+    "server": ("2025-03-26", "2025-06-18", "2025-11-25", NEWEST),
+    "client": ("2025-03-26", "2025-06-18", "2025-11-25", NEWEST),
+}
+EXTENDED = ("2025-11-25", NEWEST)  # the suite lists extensions at no revision, and runs them at each when it is told to
 MOST_SECONDS = 1500.0  # for everything; scenarios that do not fit are reported as not run
 UNAVAILABLE = 3
 
@@ -79,8 +83,10 @@ def _spoken(sides: list[str], given: argparse.Namespace) -> list[tuple[str, str]
 
 
 def _chosen(suite: Suite, side: str, version: str, given: argparse.Namespace) -> list[str]:
-    names = scenario_names(suite.listing(side, version))
-    return [name for name in names if not name.startswith("auth/") and given.scenario in (None, name)]
+    names = [*scenario_names(suite.listing(side, version))]
+    if side == "client" and version in EXTENDED:
+        names += [name for name in EXTENSIONS if name not in names]
+    return [name for name in names if given.scenario in (None, name)]
 
 
 def _folder(keep: bool) -> Path:

@@ -47,14 +47,14 @@ def main() -> int:
     for version in VERSIONS:
         if code == 0 and version != sys.version_info[:2] and (found := find_python(version)):
             print(f"\n=== Python {version[0]}.{version[1]}", flush=True)
-            code = run_tests(environment(found, version), OTHERS)
+            code = run_tests(environment(found, version), OTHERS, {"PROPERTIES": "0.2"})
     return code
 
 
-def run_tests(python: str, options: list[str]) -> int:
+def run_tests(python: str, options: list[str], env: dict[str, str] | None = None) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    words = [python, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", *options, *sys.argv[1:]]
-    return subprocess.call(words, cwd=ROOT)
+    words = [python, "-m", "pytest", "-q", "-n", "2", *options, *sys.argv[1:]]
+    return subprocess.call(words, cwd=ROOT, env={**os.environ, **(env or {})})
 
 
 def run_suite() -> int:

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .auth.plans import ClientCredentials as ClientCredentials
+    from .auth.plans import EnterpriseManaged as EnterpriseManaged
+    from .auth.plans import OAuth as OAuth
+    from .auth.plans import WorkloadIdentity as WorkloadIdentity
     from .client.client import Client as Client
     from .client.completing import Completion as Completion
     from .client.config import read_config as read_config
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from .server.visibility import Item as Item
     from .transport.child import Command as Command
     from .transport.keepalive import Keepalive as Keepalive
+    from .wire.errors import AuthorizationFailed as AuthorizationFailed
     from .wire.errors import AuthRequired as AuthRequired
     from .wire.errors import CallTimeout as CallTimeout
     from .wire.errors import CannotAsk as CannotAsk
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from .wire.errors import HandshakeFailed as HandshakeFailed
     from .wire.errors import InterlockError as InterlockError
     from .wire.errors import LocalError as LocalError
+    from .wire.errors import LoginRequired as LoginRequired
     from .wire.errors import NotOpen as NotOpen
     from .wire.errors import PeerClosed as PeerClosed
     from .wire.errors import Refused as Refused
@@ -71,10 +77,12 @@ _WHERE = {
     "Audio": "server.blocks",
     "AudioContent": "wire.types.content",
     "AuthRequired": "wire.errors",
+    "AuthorizationFailed": "wire.errors",
     "CallTimeout": "wire.errors",
     "CannotAsk": "wire.errors",
     "Change": "client.listening",
     "Client": "client.client",
+    "ClientCredentials": "auth.plans",
     "Command": "transport.child",
     "Completion": "client.completing",
     "Concurrency": "server.bounds",
@@ -84,6 +92,7 @@ _WHERE = {
     "Context": "server.context",
     "Declined": "server.questions",
     "EmbeddedResource": "wire.types.content",
+    "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
     "HandshakeFailed": "wire.errors",
@@ -93,6 +102,8 @@ _WHERE = {
     "InterlockError": "wire.errors",
     "Item": "server.visibility",
     "Keepalive": "transport.keepalive",
+    "LoginRequired": "wire.errors",
+    "OAuth": "auth.plans",
     "OutcomeUnknown": "client.repeating",
     "LocalError": "wire.errors",
     "NotOpen": "wire.errors",
@@ -117,6 +128,7 @@ _WHERE = {
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
+    "WorkloadIdentity": "auth.plans",
     "files": "server.files",
     "read_config": "client.config",
 }
@@ -126,10 +138,12 @@ __all__ = [
     "Audio",
     "AudioContent",
     "AuthRequired",
+    "AuthorizationFailed",
     "CallTimeout",
     "CannotAsk",
     "Change",
     "Client",
+    "ClientCredentials",
     "Command",
     "Completion",
     "Concurrency",
@@ -139,6 +153,7 @@ __all__ = [
     "Context",
     "Declined",
     "EmbeddedResource",
+    "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
@@ -148,6 +163,8 @@ __all__ = [
     "InterlockError",
     "Item",
     "Keepalive",
+    "LoginRequired",
+    "OAuth",
     "OutcomeUnknown",
     "LocalError",
     "NotOpen",
@@ -172,6 +189,7 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "WorkloadIdentity",
     "__version__",
     "files",
     "read_config",

@@ -279,7 +279,7 @@ async def test_the_pauses_grow_and_are_shortened_by_chance():
     async with mortal.client(supervise=rules, on_state=states) as client:
         mortal.refused = 6
         mortal.die()
-        await until(lambda: client.state == "ready")
+        await until(lambda: client.state == "ready", 60)
     assert states.pauses[0] == 0.0
     for pause, whole in zip(states.pauses[1:], (1, 2, 4, 5, 5, 5), strict=True):
         assert whole / 2 <= pause <= whole

@@ -16,14 +16,6 @@ from interop.environments import PEERS, PINS, RegistryUnreachable, node_project,
 from interop.told import served
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays with one worker (`--dist loadgroup`): what its tests read was run once and is kept there."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 @pytest.fixture(scope="session")
 def peer_python() -> Callable[[str], str]:
     """The interpreter of a peer's environment, by the peer's name; each is looked at once per run."""

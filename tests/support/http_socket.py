@@ -69,6 +69,7 @@ class Raw:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self._events: list[Any] = []  # that came together with one that was wanted
 
     def write(self, data: bytes) -> None:
         self.writer.write(data)
@@ -87,12 +88,12 @@ class Raw:
 
     async def event(self) -> Any:
         """The next event of a stream that has a message in it."""
-        while True:
+        while not self._events:
             data = await self.chunk()
             if not data:
                 raise EOFError
-            if data.startswith(b"data: "):
-                return json.loads(data[6:])
+            self._events += [json.loads(line[6:]) for line in data.split(b"\n") if line.startswith(b"data: ")]
+        return self._events.pop(0)
 
     async def response(self) -> Response:
         status, headers = await self.head()

@@ -42,7 +42,7 @@ HANDSHAKE_AREAS = (
     *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
-    *("TRANS-HTTP", "TRANS-SSE", "SEC"),
+    *("TRANS-HTTP", "TRANS-SSE", "SEC", "AUTH"),
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
@@ -51,7 +51,7 @@ MODERN_AREAS = (
     *("TOOLS", "PROMPT", "ICONS", "LOG"),
     "JSCHEMA",
     *("RES", "COMPL", "PAGE"),
-    "SEC",
+    *("SEC", "AUTH", "AUTH-DISC", "AUTH-REG", "AUTH-SEC", "EXT-CC", "EXT-EMA", "EXT-DPOP", "EXT-WIF"),
 )
 OWNED = {"handshake": HANDSHAKE_AREAS, "modern": MODERN_AREAS}
 BINDING = frozenset({"MUST", "MUST NOT", "SHOULD", "SHOULD NOT"})  # in small letters too

@@ -18,7 +18,7 @@ from .frames import HANDSHAKE, MODERN, call
 from .lab import Lab, Problems
 from .processes import descriptors, rss_mb, wait_until
 
-__all__ = ["Cut", "WebServer", "Wire", "post", "posted", "verb"]
+__all__ = ["Cut", "WebServer", "Wire", "messages_in", "post", "posted", "verb"]
 
 _START = 20.0  # seconds for the server to say where it is
 _ANSWER = 20.0  # for anything to be answered: longer is a hang
@@ -133,6 +133,11 @@ class Wire:
             await self.writer.wait_closed()
         except OSError:
             pass
+
+
+def messages_in(part: bytes) -> list[Any]:
+    """Of a piece of a stream: what was said together comes together, each message in one line."""
+    return [json.loads(line[6:]) for line in part.split(b"\n") if line.startswith(b"data: ")]
 
 
 class WebServer:

@@ -108,11 +108,15 @@ def table(outcomes: Iterable[Outcome]) -> str:
 
 
 def summary(outcomes: Iterable[Outcome]) -> tuple[str, int]:
-    """What to print, and the exit code: 0 only if something ran and all of it is good."""
+    """What to print, and the exit code: 0 only if something ran and all of it is good.
+
+    What only informs is shown beside a problem alone: the scenarios of authorization tell every request.
+    """
     rows = list(outcomes)
     parts = [table(rows)]
     for row in rows:
-        if row.lines or row.problems:
+        lines = [line for line in row.lines if row.problems or not line.startswith("INFO ")]
+        if lines or row.problems:
             verdict = ", ".join(row.problems) or "ok"
-            parts.append("\n".join([f"{row.side} {row.scenario}: {verdict}", *(f"  {line}" for line in row.lines)]))
+            parts.append("\n".join([f"{row.side} {row.scenario}: {verdict}", *(f"  {line}" for line in lines)]))
     return "\n\n".join(parts), 0 if rows and all(row.good for row in rows) else 1

@@ -21,6 +21,7 @@ from ..revisions.probing import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.keepalive import Keepalive, Pinger
+from ..transport.pausing import movable_timeout
 from ..version import __version__
 from ..wire.errors import (
     CallTimeout,
@@ -49,6 +50,7 @@ from .telling import Telling
 from .verbs import Verbs, check_level
 
 if TYPE_CHECKING:
+    from ..auth.plans import Plan
     from ..transport.http_client import HttpLink
     from ..transport.http_line import HttpLine
     from .supervisor import OnState, State, Supervision, Supervisor
@@ -64,7 +66,8 @@ class Client(Verbs):
     """A connection to one server.
 
     `target` is the URL of an HTTP endpoint, a `Server` (in memory), a command as a list of strings, a `Command`, an
-    entry of `read_config` (or a path of one), or a `Channel` of your own. `headers` go with every request to a URL.
+    entry of `read_config` (or a path of one), or a `Channel` of your own. `headers` go with every request to a URL;
+    `auth` gets it tokens (docs/authorization.md).
     """
 
     # how things stand, as long as nothing happened
@@ -83,6 +86,7 @@ class Client(Verbs):
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
+        auth: Plan | None = None,
         allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
@@ -108,7 +112,7 @@ class Client(Verbs):
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
         super().__init__()
-        self._target = target_of(target, limits, headers, allowed_hosts)
+        self._target = target_of(target, limits, headers, allowed_hosts, auth)
         self._rows = pick((revision,) if isinstance(revision, str) else revision)
         self._answers = Answers(
             elicit=elicit,
@@ -116,7 +120,7 @@ class Client(Verbs):
             sample=sample,
             roots=roots,
             experimental=experimental,
-            extensions=extensions,
+            extensions={**(auth.declares if auth is not None else {}), **(extensions or {})},
         )
         self._http = None if isinstance(self._target, Target) else self._target
         info = Implementation(name=name, version=version, title=title or UNSET)
@@ -195,7 +199,7 @@ class Client(Verbs):
             target=self._target.key,
         )
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with movable_timeout(self._connect_seconds):  # a user who logs in is not the server's time
                 return await self._as_before(await prober.open())
         except InterlockError as error:
             told = explained(opening_error(error), self._channel)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..wire.errors import (
+    AuthorizationFailed,
     HandshakeFailed,
     HttpStatus,
     InterlockError,
@@ -24,7 +25,9 @@ __all__ = ["explained", "opening_error"]
 
 def opening_error(error: InterlockError) -> InterlockError:
     """What an opening failed with. A server that refuses to begin, or begins with nonsense, is one failure."""
-    if isinstance(error, HandshakeFailed | HttpStatus) or not isinstance(error, RemoteError | Refused):
+    if isinstance(error, HandshakeFailed | HttpStatus | AuthorizationFailed) or not isinstance(
+        error, RemoteError | Refused
+    ):
         return error
     failed = HandshakeFailed(f"the server was reached, and did not begin as MCP servers do: {error}")
     failed.__cause__ = error

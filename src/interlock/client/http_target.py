@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import Token
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..auth.plans import Plan
 from ..revisions.http_probing import HttpProber
+from ..revisions.identity import Identity
+from ..revisions.revision import Revision
+from ..transport.authorizing import Authorizer, Turn
 from ..transport.call_headers import call_headers, with_headers
 from ..transport.endpoints import Endpoint
 from ..transport.http_client import HttpLink
@@ -23,11 +28,17 @@ OnEnd = Callable[[ConnectionEnded], None]
 class HttpTarget:
     """It has no channel: it makes the link itself, and is asked for its era in a way of its own."""
 
-    prober = HttpProber
     pings = False  # no connection that could die unnoticed: every request opens or finds one
 
-    def __init__(self, endpoint: Endpoint, limits: Limits, renewed: Callable[[], Endpoint] | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        limits: Limits,
+        renewed: Callable[[], Endpoint] | None = None,
+        auth: Plan | None = None,
+    ) -> None:
         """`renewed` gives it anew for every connection: its headers may have changed since."""
+        self.authorizer = Authorizer(auth, endpoint) if auth is not None else None
         self.endpoint, self.limits, self._renewed = endpoint, limits, renewed
         # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
         self.key = (endpoint.origin, urlsplit(endpoint.url).path)
@@ -41,8 +52,18 @@ class HttpTarget:
     def unsay(self, before: Token[Any]) -> None:
         call_headers.reset(before)
 
+    @property
+    def prober(self) -> Callable[..., HttpProber]:
+        return HttpProber if self.authorizer is None else self._authorized
+
+    def _authorized(self, dial: Any, rows: dict[str, Revision], me: Identity, **more: Any) -> HttpProber:
+        if self.authorizer is not None:
+            self.authorizer.speak(rows)
+        return HttpProber(dial, rows, me, **more)
+
     def link(self, on_notice: OnNotice, on_end: OnEnd | None = None) -> HttpLink:
         call_headers.set((None, {}))  # a connection is everybody's, whoever's call opens it
         if self._renewed is not None:
             self.endpoint = self._renewed()
-        return HttpLink(self.endpoint, self.limits, on_notice, on_end)
+        begin = None if self.authorizer is None else partial(Turn, self.authorizer)
+        return HttpLink(self.endpoint, self.limits, on_notice, on_end, begin)

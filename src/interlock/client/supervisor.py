@@ -22,6 +22,7 @@ from ..revisions.client_edge import ClientEdge
 from ..revisions.stateless_client import rest_of
 from ..wire.display import display
 from ..wire.errors import (
+    AuthorizationFailed,
     CallTimeout,
     ConnectionEnded,
     ConnectionLost,
@@ -369,4 +370,4 @@ def _is_hopeless(error: InterlockError) -> bool:
     if isinstance(error, HttpStatus):
         return error.status in _NO_ENTRY
     ours = isinstance(error, LocalError) and not isinstance(error, CallTimeout | SpawnFailed)
-    return ours or isinstance(error, NoCommonRevision)
+    return ours or isinstance(error, NoCommonRevision | AuthorizationFailed)

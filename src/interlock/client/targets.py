@@ -21,6 +21,7 @@ from ..wire.limits import Limits
 from ..wire.link import Channel
 
 if TYPE_CHECKING:
+    from ..auth.plans import Plan
     from .http_target import HttpTarget
 
 __all__ = ["ClientLine", "Target", "target_of"]
@@ -50,35 +51,39 @@ class ClientLine(Duplex):
 
 
 def target_of(
-    target: Any, limits: Limits, headers: Mapping[str, str] | None = None, allowed_hosts: Iterable[str] = ()
+    target: Any,
+    limits: Limits,
+    headers: Mapping[str, str] | None = None,
+    allowed_hosts: Iterable[str] = (),
+    auth: Plan | None = None,
 ) -> Target | HttpTarget:
     """A URL, a server object, a command, an entry of a configuration, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
         from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
-        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits)
+        return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits, auth=auth)
     if isinstance(target, Mapping | PathLike) or (hasattr(target, "command") and hasattr(target, "address")):
-        return _of_entry(cast(Any, target), limits, headers, allowed_hosts)
-    _check_no_url(headers, allowed_hosts)
+        return _of_entry(cast(Any, target), limits, headers, allowed_hosts, auth)
+    _check_no_url(headers, allowed_hosts, auth)
     return _of_channels(target, limits)
 
 
-def _check_no_url(headers: Mapping[str, str] | None, allowed_hosts: Iterable[str]) -> None:
-    if headers is not None or allowed_hosts:
-        which = "allowed_hosts" if headers is None else "headers"
+def _check_no_url(headers: Mapping[str, str] | None, allowed_hosts: Iterable[str], auth: Plan | None) -> None:
+    if headers is not None or allowed_hosts or auth is not None:
+        which = "headers" if headers is not None else "auth" if auth is not None else "allowed_hosts"
         raise LocalError(f"{which}= belongs to a target that is an http:// or https:// URL")
 
 
 def _of_entry(
-    target: Any, limits: Limits, headers: Mapping[str, str] | None, allowed_hosts: Iterable[str]
+    target: Any, limits: Limits, headers: Mapping[str, str] | None, allowed_hosts: Iterable[str], auth: Plan | None
 ) -> Target | HttpTarget:
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
     from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
     if entry.kind == "stdio":
-        _check_no_url(headers, allowed_hosts)
+        _check_no_url(headers, allowed_hosts, auth)
         entry.command()
         return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
     from ..transport.endpoints import Endpoint, endpoint_of
@@ -93,7 +98,7 @@ def _of_entry(
         except LocalError as error:
             raise ConfigError(f"{entry.at}: {error}") from None
 
-    return HttpTarget(endpoint(), limits, endpoint)
+    return HttpTarget(endpoint(), limits, endpoint, auth)
 
 
 def _of_channels(target: Any, limits: Limits) -> Target:

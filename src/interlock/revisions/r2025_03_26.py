@@ -9,6 +9,7 @@ __all__ = ["R2025_03_26"]
 R2025_03_26 = R2024_11_05.evolve(
     "2025-03-26",
     batches=True,
+    own_issuer=True,
     blocks=["audio"],
     server_can=["completions"],
     reveal=["Tool.annotations", "Progress.message"],

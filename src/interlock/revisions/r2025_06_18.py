@@ -9,6 +9,7 @@ __all__ = ["R2025_06_18"]
 R2025_06_18 = R2025_03_26.evolve(
     "2025-06-18",
     batches=False,
+    own_issuer=False,
     ask={"elicitation/create": "elicitation"},
     client_can=["elicitation"],
     blocks=["resource_link"],

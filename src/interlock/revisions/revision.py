@@ -54,6 +54,8 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     rich_questions: bool = False
     """May a form offer a choice of several, and a sampling message hold several blocks and tools' blocks?"""
     batches: bool = False
+    own_issuer: bool = False
+    """Is a server its own authorization server when it names none (2025-03-26 alone)?"""
     polling: bool = False
     """May a server send a client away from its stream, to come back for the rest?"""
 

@@ -233,6 +233,15 @@ class Calls:
             call.settle(error)
         return call is not None
 
+    def move(self, id: int | str, seconds: float) -> None:
+        """Both deadlines of that call, by so many seconds."""
+        call = self.waiting.get(id)
+        if call is not None:
+            call.until += seconds
+            call.idle_until += seconds
+            if call.deadline < self._timer_at:
+                self._set_timer(call.deadline)
+
     def progressed(self, token: int | str | None, frame: Frame) -> None:
         """Progress for one of our active tokens; others are ignored. Only what increases is a sign of life."""
         call = self.waiting.get(token) if token is not None else None

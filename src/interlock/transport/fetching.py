@@ -53,13 +53,19 @@ async def fetch(
     accept: str = "application/json",
     most_bytes: int = _MOST_BYTES,
     seconds: float = _SECONDS,
+    version: str | None = None,
 ) -> Fetched:
-    """Ask `endpoint` with its own headers; `media` says what `body` is. A redirect out of the origin is the answer."""
+    """Ask `endpoint` with its own headers; `media` says what `body` is, `version` which revision we speak.
+
+    A redirect out of the origin is the answer.
+    """
     out = Outbound(endpoint, Limits(message_bytes=most_bytes))
     what = f"{verb} {endpoint.origin}"
     headers = plain_headers(endpoint.headers, accept)
     if body is not None:
         headers["Content-Type"] = media
+    if version is not None:
+        headers["MCP-Protocol-Version"] = version
     try:
         async with out.within(what, seconds, verb, body, headers) as (reply, response):
             if reply.packed is not None:

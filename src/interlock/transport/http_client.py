@@ -36,7 +36,8 @@ from .endpoints import Endpoint
 from .http_line import HttpLine
 from .http_posting import Posting
 from .http_session import HttpSession
-from .outbound import Errands, Outbound, drain, lost
+from .outbound import Credentials, Errands, Outbound, drain, lost
+from .pausing import movable
 from .sse_session import SseSession
 
 if TYPE_CHECKING:
@@ -56,15 +57,17 @@ class HttpLink:
         limits: Limits = DEFAULT_LIMITS,
         on_notice: Callable[[str, dict[str, Any]], None] | None = None,
         on_end: Callable[[ConnectionEnded], None] | None = None,
+        begin: Callable[[], Credentials] | None = None,
     ) -> None:
         self._endpoint = endpoint
+        self._begin = begin
         self._limits = limits
         self._on_notice = on_notice
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._calls = Calls(self._loop, self._withdraw, limits.waiting)
         self._readers: dict[int, asyncio.Task[None]] = {}
-        self._outbound = Outbound(endpoint, limits)
+        self._outbound = Outbound(endpoint, limits, begin)
         self._errands = Errands(self._loop)
         self._edge: ClientEdge | None = None
         self._end: ConnectionEnded | None = None
@@ -83,11 +86,11 @@ class HttpLink:
 
     def session(self) -> HttpLine:
         """A line of the handshake era over Streamable HTTP; it must be opened, and closed for itself."""
-        return self._line(HttpSession(self._endpoint, self._limits))
+        return self._line(HttpSession(self._endpoint, self._limits, self._begin))
 
     def stream(self) -> HttpLine:
         """One over HTTP+SSE, the transport before that."""
-        return self._line(SseSession(self._endpoint, self._limits))
+        return self._line(SseSession(self._endpoint, self._limits, self._begin))
 
     def _line(self, channel: Posting) -> HttpLine:
         side = ClientSide(self._on_notice or _ignore, self._on_end or _ignore, "a stream")
@@ -158,9 +161,10 @@ class HttpLink:
         """Never raises: whatever happens is the outcome of the call."""
         begun = False
         try:
-            async with self._outbound.sent("POST", body, headers) as (reply, response):
-                begun = True
-                await self._read(call, reply, response)
+            with movable(lambda seconds: self._calls.move(call.id, seconds)):
+                async with self._outbound.sent("POST", body, headers) as (reply, response):
+                    begun = True
+                    await self._read(call, reply, response)
         except Exception as error:
             self._settle(call, self._outbound.as_ours(error, call.method, begun))
 

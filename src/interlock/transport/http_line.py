@@ -58,6 +58,10 @@ class HttpLine(Duplex):
     def waits_for(self, id: Id) -> bool:
         return id in self._calls.waiting
 
+    def wait_longer(self, id: Id, seconds: float) -> None:
+        """Its deadlines move: the time is not the server's."""
+        self._calls.move(id, seconds)
+
     def answered(self, id: Id, frame: Frame) -> None:
         """The answer to that call, also where the server could not read its id."""
         frame.id = id

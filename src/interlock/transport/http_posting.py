@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Literal, Protocol, cast
 
 import msgspec
@@ -20,7 +21,8 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
 from .call_headers import headers_now
 from .endpoints import Endpoint
-from .outbound import Errands, Outbound
+from .outbound import Credentials, Errands, Outbound
+from .pausing import movable
 
 __all__ = ["Posting", "CallReceiver"]
 
@@ -34,6 +36,8 @@ class CallReceiver(Receiver, Protocol):
     """Whom such a channel tells: it also hears of single calls."""
 
     def waits_for(self, id: Id) -> bool: ...
+
+    def wait_longer(self, id: Id, seconds: float) -> None: ...
 
     def answered(self, id: Id, frame: Frame) -> None: ...
 
@@ -53,11 +57,13 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class Posting:
-    def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS, begin: Callable[[], Credentials] | None = None
+    ) -> None:
         self._endpoint = endpoint
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._outbound = Outbound(endpoint, limits)
+        self._outbound = Outbound(endpoint, limits, begin)
         self._errands = Errands(self._loop)
         self._requests: dict[Id, asyncio.Task[None]] = {}
         self._aside: set[asyncio.Task[None]] = set()
@@ -76,7 +82,7 @@ class Posting:
     def send(self, message: bytes) -> int | None:
         head = _head(message) if message[:1] == b"{" else _Head()  # an array holds answers
         if head.id is not None and head.method is not None:
-            task = self._requests[head.id] = self._errands.start(self._carry(head.id, head.method, message))
+            task = self._requests[head.id] = self._errands.start(self._carried(head.id, head.method, message))
             task.add_done_callback(lambda _, id=head.id: self._requests.pop(id, None))
             return None
         if len(self._aside) >= _MOST_ASIDE:
@@ -113,6 +119,10 @@ class Posting:
 
     async def _post(self, what: str, message: bytes, *, aside: bool) -> None:
         raise NotImplementedError
+
+    async def _carried(self, id: Id, method: str, message: bytes) -> None:
+        with movable(lambda seconds: self._receiver.wait_longer(id, seconds)):
+            await self._carry(id, method, message)
 
     async def _carry(self, id: Id, method: str, message: bytes) -> None:
         """Post a request; never raises: whatever happens is the outcome of its call."""

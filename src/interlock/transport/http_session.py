@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +24,7 @@ from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
 from .http_posting import Posting
-from .outbound import drain, lost
+from .outbound import Credentials, drain, lost
 
 if TYPE_CHECKING:
     import aiohttp
@@ -39,8 +40,10 @@ _MAY_COME_BACK = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class HttpSession(Posting):
-    def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(endpoint, limits)
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS, begin: Callable[[], Credentials] | None = None
+    ) -> None:
+        super().__init__(endpoint, limits, begin)
         self._session: str | None = None
         self._proven = False  # the session has answered a request
         self._unanswered: dict[Id, asyncio.Task[None] | None] = {}  # requests of which nothing has come back

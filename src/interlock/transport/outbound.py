@@ -14,12 +14,11 @@ import errno
 import io
 import os
 import socket
-import warnings
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
@@ -36,12 +35,14 @@ from ..wire.errors import (
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
+from .leftovers import left_open, let_go, socket_in
+from .pausing import movable_timeout
 from .resolving import check_peer, judging_resolver, permit_in_force
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Outbound", "Errands", "drain", "lost"]
+__all__ = ["Outbound", "Credentials", "Errands", "drain", "lost"]
 
 T = TypeVar("T")
 _CONNECTIONS = 256  # requests of one client that may hold a socket at once; a further one waits within its deadline
@@ -56,11 +57,26 @@ _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no ans
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
 
 
+class Credentials(Protocol):
+    """What goes with one request to show who asks, and what is done when it is turned away (`authorizing.py`)."""
+
+    async def headers(self, verb: str, url: str) -> dict[str, str]: ...
+
+    def refused(self, reply: Reply, url: str) -> bool:
+        """Is it worth trying again, after `mend`?"""
+        ...
+
+    async def mend(self) -> None: ...
+
+
 class Outbound:
     """What one client sends to one endpoint, from any task of the loop it was made on."""
 
-    def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS, begin: Callable[[], Credentials] | None = None
+    ) -> None:
         self.endpoint = endpoint
+        self._begin = begin
         self._limits = limits
         self._lane = asyncio.Semaphore(_CONNECTIONS)
         self._pool: _Pool | None = None
@@ -81,19 +97,27 @@ class Outbound:
         if lane is not None:
             await lane.acquire()
         try:
-            at = url or self.endpoint.url
-            for hop in range(_REDIRECTS + 1):
+            at, hop = url or self.endpoint.url, 0
+            own = any(name.lower() == "authorization" for name in headers)  # of this one call: nobody else's is used
+            credentials = self._begin() if self._begin is not None and not own else None
+            while True:
                 lease: list[asyncio.Transport] = []
-                response = await self._leased(lease, verb, at, body, headers, hop > 0)
+                more = await credentials.headers(verb, at) if credentials is not None else {}
+                response = await self._leased(lease, verb, at, body, {**headers, **more}, hop > 0)
                 try:
                     reply = _reply_of(response)
                     further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
                     if further is None or hop == _REDIRECTS:
-                        yield reply, response
-                        return
+                        if credentials is None or not credentials.refused(reply, at):
+                            yield reply, response
+                            return
+                        further = None
                 finally:
                     self._let_go(response, lease)
-                at = further
+                if further is not None:
+                    at, hop = further, hop + 1
+                elif credentials is not None:
+                    await credentials.mend()
         finally:
             if lane is not None:
                 lane.release()
@@ -180,7 +204,7 @@ class Outbound:
         """`sent` with a deadline for all that is done with the response; whatever happens is an error of ours."""
         begun = False
         try:
-            async with asyncio.timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
+            async with movable_timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
                 begun = True
                 yield sent
         except InterlockError:
@@ -316,7 +340,7 @@ class _Pool:
                 limit=0,
                 keepalive_timeout=_REUSED_FOR,
                 ssl=True,
-                socket_factory=partial(_socket_in, self.sockets),
+                socket_factory=partial(socket_in, self.sockets),
                 resolver=judging_resolver(),
                 use_dns_cache=False,  # who may reach an address is judged for each one who asks
             ),
@@ -328,7 +352,7 @@ class _Pool:
             max_field_size=_LONGEST_HEADER,
             max_headers=_MOST_HEADERS,
         )
-        self._forgotten = finalize(self, _left_open, loop, self.session, self.sockets)
+        self._forgotten = finalize(self, left_open, loop, self.session, self.sockets)
 
     @classmethod
     def of_this_loop(cls) -> _Pool:
@@ -362,26 +386,7 @@ class _Pool:
     def abandon(self) -> None:
         self._forgotten.detach()
         _pools.pop(id(self._loop), None)
-        self.session.detach()
-        for each in self.sockets:
-            each.close()
-
-
-def _socket_in(sockets: WeakSet[socket.socket], address: Any) -> socket.socket:
-    made = socket.socket(*address[:3])
-    sockets.add(made)
-    return made
-
-
-def _left_open(
-    loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession, sockets: WeakSet[socket.socket]
-) -> None:
-    """Nobody holds the pool any more and nobody left it: its clients were forgotten."""
-    warnings.warn("an HTTP client was not closed: use `async with`, or close()", ResourceWarning, stacklevel=2)
-    session.detach()
-    for each in sockets:
-        with suppress(OSError):  # a loop that goes on closes what has come to its end
-            each.shutdown(socket.SHUT_RDWR) if loop.is_running() else each.close()
+        let_go(self.session, self.sockets)
 
 
 _pools: WeakValueDictionary[int, _Pool] = WeakValueDictionary()
@@ -430,9 +435,10 @@ def _reply_of(response: aiohttp.ClientResponse) -> Reply:
         content_type=get("Content-Type", ""),
         content_encoding=get("Content-Encoding", ""),
         location=get("Location"),
-        challenge=get("WWW-Authenticate"),
+        challenge=", ".join(response.headers.getall("WWW-Authenticate", [])) or None,
         retry_after=get("Retry-After"),
         session=get("Mcp-Session-Id"),
+        nonce=get("DPoP-Nonce"),
     )
 
 

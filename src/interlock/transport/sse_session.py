@@ -7,6 +7,7 @@ and so does its end: this transport has nothing to resume with.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..revisions.session_requests import no_stream_because
@@ -18,7 +19,7 @@ from ..wire.link import Receiver
 from ..wire.sse import Event, EventParser
 from .endpoints import Endpoint
 from .http_posting import Posting
-from .outbound import lost
+from .outbound import Credentials, lost
 
 if TYPE_CHECKING:
     import aiohttp
@@ -30,8 +31,10 @@ _WHAT = "the event stream"
 
 
 class SseSession(Posting):
-    def __init__(self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(endpoint, limits)
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits = DEFAULT_LIMITS, begin: Callable[[], Credentials] | None = None
+    ) -> None:
+        super().__init__(endpoint, limits, begin)
         self._where: str | None = None
         self._ready: asyncio.Future[None] = self._loop.create_future()
 

@@ -8,6 +8,7 @@
     │   ├── MessageTooLarge           a message of ours is over the limit
     │   ├── CallTimeout               our own deadline passed (the peer was told to stop)
     │   ├── SpawnFailed               the program could not be started
+    │   ├── LoginRequired             a user must log in, and nobody may be asked here
     │   └── StoreError                what must last could not be kept or read
     │       ├── StoreFull             there is no room: nothing was written
     │       ├── Fenced                somebody newer writes here: nothing was written
@@ -18,6 +19,7 @@
     │   ├── EndlessList               pages without end, or more of them than anybody could hold
     │   ├── HttpStatus (status)       an HTTP status in the place of a message
     │   │   └── AuthRequired          401, or 403 with a challenge: credentials are missing or not enough
+    │   ├── AuthorizationFailed (error)  no token: refused, or what was answered cannot be trusted
     │   └── HandshakeFailed           the server and we did not come to terms about how to talk
     │       └── NoCommonRevision      no revision that both sides speak
     ├── Refused (code, data)          one side said no; raise it in a handler, catch it at a call
@@ -58,6 +60,7 @@ __all__ = [
     "MessageTooLarge",
     "CallTimeout",
     "SpawnFailed",
+    "LoginRequired",
     "StoreError",
     "StoreFull",
     "Fenced",
@@ -68,6 +71,7 @@ __all__ = [
     "EndlessList",
     "HttpStatus",
     "AuthRequired",
+    "AuthorizationFailed",
     "HandshakeFailed",
     "NoCommonRevision",
     "Refused",
@@ -150,6 +154,12 @@ class SpawnFailed(LocalError):
     hint = "run the same command in a terminal; a server finds only what Command(env=, env_policy=, cwd=) lets it see"
 
 
+class LoginRequired(LocalError):
+    """The server wants a user to log in, and this client has nobody to ask, or is told not to."""
+
+    hint = 'log in once with login="browser" or "paste" and the same tokens=, or give client_id='
+
+
 class StoreError(LocalError):
     """The store could not do what was asked: its file is damaged, locked or not ours to write."""
 
@@ -206,7 +216,16 @@ class HttpStatus(RemoteError):
 class AuthRequired(HttpStatus):
     """Credentials are missing, expired, or not enough. `challenge` says what the server wants."""
 
-    hint = "give credentials with headers={'Authorization': ...}, for the whole client or for one call"
+    hint = "get tokens with auth=OAuth(), or give them with headers={'Authorization': ...}, to the client or one call"
+
+
+class AuthorizationFailed(RemoteError):
+    """No token was to be had. `error` is the code of OAuth when an authorization server refused (`invalid_grant`,
+    `access_denied`, ...), None when what came cannot be trusted: then nothing of it was used."""
+
+    def __init__(self, message: str, error: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
 
 
 class HandshakeFailed(RemoteError):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable
 
 from ..frames import hello, modern, old
 from ..lab import Lab, Problems
 from ..processes import cpu_seconds, rss_mb
-from ..web import Cut, WebServer, Wire, post, verb
+from ..web import Cut, WebServer, Wire, messages_in, post, verb
 
 __all__ = ["run"]
 
@@ -20,6 +19,7 @@ _QUIET = 5.0  # seconds between two comments here; the default is 15
 _LISTEN_KB = 30.0  # each, that an idle stream of change notices may cost
 _SESSION_KB = 45.0  # each, that a session and its idle stream may cost together
 _KEPT = 0.1  # of the first crowd's RSS that a second one may take beyond it
+_TELLING = 2.0  # MB of pages that telling a tenth of them of a change takes, at most
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 Open = Callable[[WebServer, int], Awaitable[Wire]]
@@ -112,7 +112,7 @@ async def _crowd(lab: Lab, count: int, what: str, how: Open, most_kb: float) -> 
         problems.require(comments == len(wires), f"{len(wires) - comments} streams were silent for {3 * _QUIET:g} s")
         told, slowest = await _changes(server, lab, wires, problems)
         await _leave(server, wires, problems)
-        await server.back(problems, each * count / 1000)
+        await server.back(problems, each * count / 1000 + _TELLING)
         kept = rss_mb(server.pid) - server.rss
         server.rss += kept
         await _leave(server, await _open(server, count, how, problems), problems)
@@ -146,7 +146,7 @@ async def _changes(server: WebServer, lab: Lab, wires: list[Wire], problems: Pro
         try:
             while number not in chosen or not heard:
                 part = await wire.chunk(_QUIET + 5.0 if number in chosen else 1.0)
-                heard += [json.loads(part.partition(b"data: ")[2])["params"]["uri"]] if b"data: " in part else []
+                heard += [message["params"]["uri"] for message in messages_in(part)]
         except TimeoutError:
             pass
         except Cut as cut:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ..frames import call
 from ..lab import Lab, Problems
 from ..processes import peak_mb, rss_mb
-from ..web import WebServer, Wire, post
+from ..web import WebServer, Wire, messages_in, post
 
 __all__ = ["run"]
 
@@ -110,9 +110,9 @@ async def _late_reader(lab: Lab, lines: int) -> None:
         await wire.head()
         answered = False
         while part := await wire.chunk():
-            answered = answered or b'"id":"many"' in part
-            if b'"number":' in part:
-                heard.append(int(part.partition(b'"number":')[2].partition(b",")[0]))
+            for message in messages_in(part):
+                answered = answered or message.get("id") == "many"
+                heard += [message["params"]["number"]] if "params" in message else []
         await wire.close()
         after = await server.back(problems, 4.0)
     problems.require(heard == list(range(lines)), f"{len(heard):,} of {lines:,} events, or not in order")

@@ -82,16 +82,15 @@ def _collect(server: PipedServer, calls: int, problems: Problems) -> int:
 
 
 def _notices(lab: Lab, lines: int) -> None:
-    """Log messages of one call: the handler waits for the peer."""
+    """Notifications of one call: the handler waits for the peer."""
     problems = Problems()
     bound = DEFAULT_LIMITS.pressure_bytes / 1e6 * 4
-    level = {"io.modelcontextprotocol/logLevel": "debug"}
     heard: list[int] = []
     done = False
     with PipedServer(lab.served("plain.py"), lab.marks("server"), lab.folder / "stderr") as server:
         server.ask(call("first", "chatter", {"lines": 10, "size": 1000}))
         base = rss_mb(server.pid)
-        server.send(call("many", "chatter", {"lines": lines, "size": 1000}, **level))
+        server.send(call("many", "chatter", {"lines": lines, "size": 1000}))
         peak = _stuff(server) - base
         last = time.monotonic()
         while not done and not server.over and time.monotonic() - last < _SILENCE:
@@ -99,8 +98,8 @@ def _notices(lab: Lab, lines: int) -> None:
                 last = time.monotonic()
                 frame = json.loads(line)
                 done = done or frame.get("id") == "many"
-                if frame.get("method") == "notifications/message":
-                    heard.append(int(frame["params"]["data"].partition(":")[0]))
+                if frame.get("method") == "notifications/lab":
+                    heard.append(frame["params"]["number"])
     problems.require(heard == list(range(lines)), f"{len(heard):,} of {lines:,} messages, or not in order")
     problems.require(done, "no answer at the end")
     problems.require(peak <= bound, f"RSS rose by {peak:.1f} MB (bound {bound:.1f})")

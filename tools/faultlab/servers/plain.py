@@ -44,9 +44,9 @@ async def fill(size: int) -> str:
 
 @server.tool
 async def chatter(lines: int, size: int, ctx: Context) -> str:
-    """Many log messages during one call."""
+    """Many notifications during one call, of a kind that is not rate-limited."""
     for number in range(lines):
-        await ctx.log("error", f"{number}:" + "x" * size)
+        await ctx.exchange.notify("notifications/lab", {"number": number, "text": "x" * size})
     return "said"
 
 

@@ -1,0 +1,82 @@
+"""URLs of authorization, by their text alone: which may be used, and how one is made of another.
+
+Who may be *reached* by a URL is judged where sockets are opened; here are the rules that need no network. A URL that a
+server names and that a browser is sent to is never fetched by us, so its rule stands here alone.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+from ..wire.display import display
+from ..wire.errors import AuthorizationFailed
+
+__all__ = ["checked_url", "browser_url", "origin_in", "canonical", "covers", "is_loopback", "well_known"]
+
+_LONGEST = 8 * 1024
+_PORTS = {"http": 80, "https": 443}
+_HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def checked_url(url: str, what: str) -> SplitResult:
+    """Strictly parsed: http or https, a host, no credentials, no fragment; or `AuthorizationFailed`."""
+    shown = display(url.partition("?")[0].rpartition("@")[2], 100)
+    if len(url) > _LONGEST or not all("!" <= char <= "~" for char in url) or any(char in url for char in '\\"<>`'):
+        raise AuthorizationFailed(f"{what}: {shown!r} is no URL")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise AuthorizationFailed(f"{what}: {shown!r} is no URL") from None
+    if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc or "#" in url:
+        raise AuthorizationFailed(f"{what}: {shown!r} is no URL of http or https without credentials and fragment")
+    return parts
+
+
+def browser_url(url: str) -> str:
+    """May a browser be sent there? https, or http on this machine; never another scheme (SEC-014)."""
+    parts = checked_url(url, "the authorization endpoint")
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        told = display(parts.netloc, 100)
+        raise AuthorizationFailed(f"the authorization endpoint: {told} is not reached by https: no password goes there")
+    return url
+
+
+def is_loopback(host: str) -> bool:
+    return host.lower() in _HERE
+
+
+def origin_in(parts: SplitResult) -> str:
+    """Scheme, host and port as they are compared; the default port is left out."""
+    host = (parts.hostname or "").lower()
+    shown = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{shown}{port}"
+
+
+def canonical(url: str) -> str:
+    """The resource identifier of a server: small letters in scheme and host, no fragment, no empty path (RFC 8707)."""
+    parts = checked_url(url, "the server")
+    path = "" if parts.path == "/" else parts.path
+    return origin_in(parts) + path + (f"?{parts.query}" if parts.query else "")
+
+
+def covers(resource: str, url: str) -> bool:
+    """Is this resource the server at `url`, or a part of the same host that holds it? Another host never is."""
+    try:
+        mine, theirs = checked_url(url, "the server"), checked_url(resource, "the resource")
+    except AuthorizationFailed:
+        return False
+    if origin_in(mine) != origin_in(theirs) or theirs.query not in ("", mine.query):
+        return False
+    if any(part in (".", "..") for part in theirs.path.replace("%2e", ".").replace("%2E", ".").split("/")):
+        return False
+    above = theirs.path.rstrip("/")
+    return mine.path.rstrip("/") == above or mine.path.startswith(above + "/")
+
+
+def well_known(url: str, name: str, *, path: bool) -> str:
+    """`/.well-known/<name>` at the root of the URL's host, with its path behind or without it (RFC 8414 §3)."""
+    parts = checked_url(url, f"the {name} metadata")
+    query = f"?{parts.query}" if path and parts.query else ""
+    return f"{origin_in(parts)}/.well-known/{name}{parts.path.rstrip('/') if path else ''}{query}"

@@ -1,0 +1,50 @@
+"""Our client is authorized by servers of the official Python SDK: discovery, registration, login, refresh."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yarl
+
+from interlock import Client, OAuth
+from interlock.auth.seeker import Seeker
+from interlock.revisions.probing import Verdicts
+from interlock.transport.authorizing import drive
+from interlock.transport.endpoints import endpoint_of
+from interop.environments import PEERS
+from interop.told import served
+
+REDIRECT = "http://127.0.0.1:33418/callback"
+
+
+@pytest.mark.parametrize("peer", ["mcp1", "mcp2"])
+async def test_a_login_at_the_official_sdk(peer: str, peer_python: Callable[[str], str], tmp_path: Path):
+    visits: list[str] = []
+
+    async def login(url: str) -> str:
+        visits.append(url)
+        at = yarl.URL(url, encoded=True)
+        async with aiohttp.ClientSession() as browser, browser.get(at, allow_redirects=False) as page:
+            return page.headers["Location"]
+
+    command = [peer_python(peer), str(PEERS / "guarded_server.py"), peer]
+    with served(command, tmp_path / "said") as url:
+        plan = OAuth(login=login, redirect_uri=REDIRECT, tokens=tmp_path / "tokens")
+        async with Client(url, auth=plan, verdicts=Verdicts()) as client:
+            assert (await client.call_tool("echo", {"text": "hi"})).text == "hi"
+            first = await present(plan, url)
+            while await present(plan, url) == first:  # its token ends, and is refreshed before
+                await asyncio.sleep(0.05)
+            assert (await client.call_tool("echo", {"text": "again"})).text == "again"
+        assert len(visits) == 1
+
+
+async def present(plan: OAuth, url: str) -> object:
+    """The token that would be sent now."""
+    got = await drive(Seeker(plan, url).current(), plan, endpoint_of(url))
+    assert got is not None
+    return got.standing.token.access
