@@ -142,6 +142,7 @@ for carrier in CARRIERS:
     asyncio.run(again(client))
     asyncio.run(client.close())
     print(carrier, kept[-1], flush=True)
+print("all loops ended", file=sys.stderr, flush=True)
 loop = asyncio.new_event_loop()
 for carrier in CARRIERS:
     loop.run_until_complete(left_open(carrier))
@@ -159,3 +160,5 @@ def test_the_end_of_a_loop_and_of_the_interpreter():
     assert lines.count("told") == len(CARRIERS)
     pids = [int(line.split()[-1]) for line in lines if line.startswith("stdio")]
     assert len(pids) == 4 and not any(alive(pid) for pid in pids)
+    noise, mark, _ = done.stderr.partition("all loops ended")  # what comes after it is about the loop left unclosed
+    assert mark and not any(word in noise for word in ("already running", "Unclosed", "destroyed", "ignored"))

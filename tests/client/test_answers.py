@@ -28,6 +28,14 @@ def test_what_is_declared(given, declared):
     assert Answers(**given).capabilities() == declared
 
 
+@pytest.mark.parametrize(
+    "given", [{"elicit": 7}, {"elicit_url": "x"}, {"sample": []}, {"roots": "file:///a"}, {"roots": 7}]
+)
+def test_what_cannot_answer_is_refused_at_once(given):
+    with pytest.raises(LocalError, match=next(iter(given))):
+        Answers(**given).capabilities()
+
+
 def test_an_extension_has_a_proper_identifier():
     with pytest.raises(LocalError, match="extension identifier"):
         Answers(extensions={"nope": {}}).capabilities()

@@ -3,7 +3,8 @@
 import pytest
 
 from interlock.client.answers import Answers
-from interlock.client.calling import Calling
+from interlock.client.calling import Calling, patience_of
+from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Peer, Question
 from interlock.wire.link import Patience
 from interlock.wire.meta import NO_META
@@ -67,3 +68,17 @@ async def test_progress_that_is_none_never_reaches_the_listener(params):
 
 async def test_a_question_goes_to_the_callbacks():
     assert await calling().ask(Question("roots/list", {})) == {"roots": [{"uri": "file:///a"}]}
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("odd", [0, -1, NAN, "5", True, Patience(idle=NAN), Patience(total=NAN), Patience(idle="x")])
+def test_a_deadline_that_would_never_come_is_refused(odd):
+    with pytest.raises(LocalError, match="timeout="):
+        patience_of(odd)
+
+
+@pytest.mark.parametrize("given", [Patience(), Patience(idle=None, total=None), Patience(idle=1, total=-0.5)])
+def test_what_is_left_of_a_deadline_may_be_nothing(given):
+    assert patience_of(given) is given and patience_of(0.5) == Patience(idle=0.5)

@@ -758,3 +758,8 @@ def test_a_client_whose_loop_is_gone_can_be_closed_over_http():
         asyncio.run(client.close())
         del client
         gc.collect()
+
+
+def test_a_log_level_that_is_none_is_refused_at_once():
+    with pytest.raises(LocalError, match="'loud' is no log level"):
+        Client(["server"], log_level="loud")

@@ -110,6 +110,7 @@ async def test_what_is_kept_is_bounded(monkeypatch):
         ({"completion": {"values": "abc"}}, Completion()),
         ({"completion": {"values": ["a", 7, None, "b"], "total": "many", "hasMore": "yes"}}, Completion(("a", "b"))),
         ({"completion": {"values": ["a"], "total": 9, "hasMore": True}}, Completion(("a",), 9, True)),
+        ({"completion": {"values": ["a"] * 5_000}}, Completion(("a",) * completing.MOST_VALUES, None, True)),
         ({"completion": {"values": [], "total": -1}}, Completion()),
         ({"completion": {"values": [], "total": True}}, Completion()),
     ],

@@ -116,6 +116,8 @@ async def test_a_list_of_the_wrong_shape_is_no_list():
         ({"ttlMs": "7"}, 0.0, 0),
         ({"ttlMs": True}, 0.0, 0),
         ({"ttlMs": 10**12}, 0.0, lists.LONGEST_KEPT),
+        ({"ttlMs": 10**400}, 0.0, lists.LONGEST_KEPT),
+        ({"ttlMs": -(10**400)}, 300.0, 0),
     ],
     ids=str,
 )

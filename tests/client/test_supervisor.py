@@ -221,36 +221,46 @@ async def test_closing_ends_what_waits():
 
 
 @virtual_time
-async def test_levels_and_subscriptions_are_restored_before_anybody_calls():
+async def test_the_level_is_told_before_anybody_calls_and_lists_are_news():
     mortal, heard = Mortal(), []
     async with mortal.client(supervise=QUIET, on_notification=lambda *told: heard.append(told)) as client:
-        await client.request("logging/setLevel", {"level": "debug"})
-        for uri in ("a:1", "a:2", "a:3"):
-            await client.request("resources/subscribe", {"uri": uri})
-        await client.request("resources/unsubscribe", {"uri": "a:2"})
+        await client.set_log_level("debug")
         mortal.die()
         await client.list_tools()
-        assert mortal.methods(2) == [
-            "initialize",
-            "notifications/initialized",
-            "logging/setLevel",
-            "resources/subscribe",
-            "resources/subscribe",
-            "tools/list",
-        ]
-        assert heard == [
-            ("notifications/tools/list_changed", {}),
-            ("notifications/resources/list_changed", {}),
-            ("notifications/resources/updated", {"uri": "a:1"}),
-            ("notifications/resources/updated", {"uri": "a:3"}),
-        ]
+        assert mortal.methods(2) == ["initialize", "notifications/initialized", "logging/setLevel", "tools/list"]
+        assert heard == [("notifications/tools/list_changed", {}), ("notifications/resources/list_changed", {})]
+
+
+@virtual_time
+async def test_who_listens_subscribes_again_once_and_what_was_closed_meanwhile_is_not_asked_for():
+    mortal, changed = Mortal(), []
+    async with mortal.client(supervise=QUIET, on_change=changed.append) as client:
+        kept, closed = client.subscribe("a:1", "a:2"), client.subscribe("a:3")
+        async with kept:
+            async with closed:
+                mortal.refused = 3
+                mortal.die()
+            assert {(await anext(kept)).uri for _ in range(2)} == {"a:1", "a:2"}  # they may have been missed
+            said = [params["uri"] for number, method, params in mortal.heard if number > 1 and "subscribe" in method]
+            assert sorted(said) == ["a:1", "a:2"]
+            assert {change.uri for change in changed if change.kind == "resource"} == {"a:1", "a:2"}
+
+
+@virtual_time
+async def test_who_listens_waits_as_long_as_recovering_takes():
+    mortal = Mortal()
+    rules = Supervision(ping_every=None, first_pause=10.0, attempts=8)
+    async with mortal.client(supervise=rules, timeout=1.0) as client, client.subscribe("a:1") as changes:
+        mortal.refused = 5
+        mortal.die()
+        assert (await anext(changes)).uri == "a:1"
 
 
 @virtual_time
 async def test_a_connection_lost_while_it_is_restored_is_one_more_attempt():
     mortal = Mortal()
     async with mortal.client(supervise=QUIET) as client:
-        await client.request("logging/setLevel", {"level": "debug"})
+        await client.set_log_level("debug")
         mortal.kills = {"logging/setLevel"}
         mortal.die()
         await until(lambda: mortal.made == 3)
@@ -281,7 +291,7 @@ async def test_after_so_many_it_has_failed_until_somebody_opens_it():
     mortal, states = Mortal(), States()
     client = mortal.client(supervise=Supervision(ping_every=None, attempts=3), on_state=states)
     async with client:
-        await client.request("logging/setLevel", {"level": "debug"})
+        await client.set_log_level("debug")
         mortal.refused = 1000
         mortal.die()
         with pytest.raises(ConnectionLost, match=r"given up \(nobody there\)") as told:
@@ -491,7 +501,7 @@ async def test_a_session_that_was_forgotten_is_begun_anew():
         HttpPeer(script) as peer,
         Client(peer.url, revision="2025-11-25", supervise=QUIET, on_state=states) as client,
     ):
-        await client.request("logging/setLevel", {"level": "debug"})
+        await client.set_log_level("debug")
         alive[:] = ["s2"]
         await client.call_tool("x")
         assert peer.methods.count("initialize") == 2 and peer.methods.count("logging/setLevel") == 2

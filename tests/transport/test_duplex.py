@@ -243,7 +243,7 @@ async def test_a_message_over_the_limit_is_not_sent_and_leaves_nothing():
 
 async def test_params_that_are_no_json_leave_nothing():
     channel, _, duplex = made()
-    with pytest.raises(TypeError):
+    with pytest.raises(LocalError, match="this cannot be said in JSON"):
         await duplex.call("a", {"x": object()}, patience=FOREVER)
     assert channel.sent == [] and duplex.idle
     await end(duplex)

@@ -20,13 +20,14 @@ class Posted(Channel):
 
     def __init__(self):
         super().__init__()
-        self.delivering, self.gone, self.version = [], [], None
+        self.delivering, self.gone, self.version, self.goes_on = [], [], None, True
 
     async def deliver(self, method, message):
         self.delivering.append((method, message))
 
     def let_go(self, id):
         self.gone.append(id)
+        return self.goes_on
 
 
 def line(**limits):
@@ -96,6 +97,15 @@ async def test_one_call_fails_alone():
     assert made.waits_for(2) and made.end is None
     second.cancel()
     await made.close()
+
+
+async def test_nothing_is_begun_while_the_loop_goes_down():
+    made, channel = line()
+    task, channel.goes_on = await waiting(made), False
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert channel.gone == [1] and not any(b"notifications/cancelled" in each for each in channel.sent)
 
 
 async def test_giving_up_lets_go_of_the_response_and_tells():

@@ -160,19 +160,22 @@ def test_one_whose_loop_is_gone_is_given_up():
         gc.collect()
 
 
-def test_one_that_nobody_closed_is_not_kept_for_ever():
+def test_one_that_nobody_closed_is_not_kept_for_ever(caplog):
     async def used():
         async with HttpPeer(lambda r, s: http(200)) as peer:
             out = Outbound(endpoint_of(peer.url))
             await ask(out)
             return weakref.ref(out._opened()), [weakref.ref(each) for each in out._opened().sockets]
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # what it says is true
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
         pool, sockets = asyncio.run(used())
         gc.collect()
     assert pool() is None
-    assert all(each() is None for each in sockets)
+    assert sum("an HTTP client was not closed" in str(each.message) for each in told) == 1
+    told.clear()  # they hold what they tell of
+    gc.collect()
+    assert all(each() is None for each in sockets) and not caplog.records
 
 
 # --- bodies ---

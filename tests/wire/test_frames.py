@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from interlock.wire.errors import BadFrame, InvalidRequest, ParseError, Refused
+from interlock.wire.errors import BadFrame, InvalidRequest, LocalError, ParseError, Refused
 from interlock.wire.frames import (
     Frame,
     encode,
@@ -80,6 +80,18 @@ def test_the_message_of_an_error_is_one_short_line(message):
     told = error_of(read_frame(encode_error(1, Refused(message))), {}).message
     assert len(told) <= 500
     assert len(told.splitlines()) <= 1
+
+
+ENDLESS: dict[str, object] = {}
+ENDLESS["again"] = ENDLESS
+
+
+@pytest.mark.parametrize("odd", [[object()], ["half a character: \ud83d"], [10**5000], [{(1, 2): 3}], [ENDLESS]])
+def test_what_cannot_be_said_is_the_callers_mistake(odd):
+    with pytest.raises(LocalError, match="x: this cannot be said in JSON"):
+        encode_call(1, "x", {"a": odd})
+    with pytest.raises(LocalError, match="x: this cannot be said in JSON"):
+        encode_notice("x", {"a": odd})
 
 
 @many()

@@ -34,6 +34,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     def capabilities(self) -> dict[str, Any]:
         """What is declared: exactly what there is a callback for."""
         check_extension_ids(self.extensions or ())
+        self._check_given()
         found: dict[str, Any] = {}
         if self.elicit_url is not None:
             found["elicitation"] = {"url": {}} | ({"form": {}} if self.elicit is not None else {})
@@ -48,6 +49,16 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         if self.extensions:
             found["extensions"] = {key: dict(value) for key, value in self.extensions.items()}
         return found
+
+    def _check_given(self) -> None:
+        """A mistake shows when the client is made, not when a server asks."""
+        for name in ("elicit", "elicit_url", "sample"):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise LocalError(f"{name}= is a function that answers, not {given!r:.60}")
+        roots: Any = self.roots
+        if isinstance(roots, str) or not (callable(roots) or isinstance(roots, Sequence | None)):
+            raise LocalError(f"roots= is a list of file:// URIs, or a function that gives one, not {roots!r:.60}")
 
     async def answer(self, question: Question) -> Result:
         if question.method == "roots/list" and self.roots is not None:

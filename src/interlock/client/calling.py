@@ -76,11 +76,14 @@ def _is_number(value: Any) -> bool:
 
 def patience_of(timeout: float | Patience) -> Patience:
     """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
-    if isinstance(timeout, Patience):
-        return timeout
-    if timeout <= 0:
-        raise LocalError(f"timeout={timeout!r}: give a positive number of seconds, or a Patience")
-    return Patience(idle=timeout)
+    if not isinstance(timeout, Patience):
+        if not _is_number(timeout) or not timeout > 0:
+            raise LocalError(f"timeout={timeout!r:.60}: give a positive number of seconds, or a Patience")
+        return Patience(idle=timeout)
+    for each in (timeout.idle, timeout.total):  # what is compared with no number never comes: nothing may wait for it
+        if each is not None and (not _is_number(each) or each != each):
+            raise LocalError(f"timeout={timeout!r:.100}: give numbers of seconds, or None for no deadline")
+    return timeout
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

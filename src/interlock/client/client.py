@@ -47,7 +47,7 @@ from .listening import Change, Listening, Wanted
 from .targets import ClientLine as _Line
 from .targets import Target, target_of
 from .telling import Telling
-from .verbs import Verbs
+from .verbs import Verbs, check_level
 
 if TYPE_CHECKING:
     from ..auth.plans import Plan
@@ -127,6 +127,8 @@ class Client(Verbs):
         self._me = Peer(info)
         standing = Calling("", {}, self._me, None, self._answers)
         self._identity = Identity(info, self._answers.capabilities(), standing)
+        if log_level is not None:
+            check_level(log_level)
         self._log_level = log_level
         self._telling = Telling(on_notification, on_log, on_change)
         self._patience = patience_of(timeout)
@@ -366,12 +368,12 @@ class Client(Verbs):
     async def _tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         await (await self._ready()).link.tell(method, params)
 
-    async def _ready(self) -> ClientEdge:
+    async def _ready(self, patience: Patience | None = None) -> ClientEdge:
         """The open connection. One that was lost is opened anew: its server is started again (STDIO-016)."""
         if self._edge is not None and self._lost is None and not self._closed:
             return self._edge
         if self._supervisor is not None and self._supervisor.state != "connecting":
-            return await self._supervisor.edge("the client", self._patience)
+            return await self._supervisor.edge("the client", patience or self._patience)
         if self._edge is None and self._opening is None and not self._closed:
             raise NotOpen("this client is not open: use `async with` or await open()")
         return await self._open()

@@ -19,6 +19,7 @@ __all__ = ["Completion", "Completions", "params_of_completion"]
 QUIET = 0.15  # seconds between two requests for the same argument; of those that come meanwhile the newest is sent
 KEPT = 60.0  # seconds an answer is good for
 MOST_KEPT = 256  # answers; beyond it the one kept longest is forgotten
+MOST_VALUES = 1_000  # of one answer, where 100 are allowed; the rest is dropped, and said to be there
 MOST_FIELDS = 256  # arguments whose last request is remembered
 
 
@@ -108,7 +109,7 @@ async def _answer(asked: Awaitable[Result]) -> Completion:
     )
     total = members.get("total")
     return Completion(
-        texts,
+        texts[:MOST_VALUES],
         total if isinstance(total, int) and not isinstance(total, bool) and total >= 0 else None,
-        members.get("hasMore") is True,
+        members.get("hasMore") is True or len(texts) > MOST_VALUES,
     )

@@ -21,7 +21,7 @@ import msgspec
 
 from ..revisions.client_edge import ClientEdge, NotOffered
 from ..wire.display import display
-from ..wire.errors import ConnectionClosed, ConnectionEnded, InterlockError, LocalError
+from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, InterlockError, LocalError
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
@@ -120,6 +120,11 @@ class Listening:
         """What was asked for and not acknowledged: of this no change will be heard."""
         return self.wanted.without(self.honoured)
 
+    @property
+    def has_begun(self) -> bool:
+        """Was anything acknowledged, on this connection or one before?"""
+        return self._began is not None and self._began.done()
+
     # --- for the caller ---------------------------------------------------------------------------
 
     async def __aenter__(self) -> Listening:
@@ -199,12 +204,12 @@ class Listening:
             self.honoured = Wanted()
             try:
                 return await self._hub.listen(self)
-            except ConnectionEnded as error:
+            except (ConnectionEnded, CallTimeout) as error:
                 if isinstance(error, ConnectionClosed):
                     raise
                 lost = error if lost is None or self.honoured else lost
                 tries = 1 if self.honoured else tries + 1
-                if tries > MOST_TRIES or not (self._began and self._began.done()):
+                if tries > MOST_TRIES or not self.has_begun:
                     raise lost from None
             except LocalError as error:
                 raise lost or error from None  # what cannot be dialled again is lost as it was
@@ -281,7 +286,7 @@ class Hub:
     def __init__(
         self,
         here: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]],
-        ready: Callable[[], Awaitable[ClientEdge]],
+        ready: Callable[[Patience | None], Awaitable[ClientEdge]],
         request: Callable[..., Awaitable[Result]],
         told: Callable[[Change, Listening], None],
     ) -> None:
@@ -314,7 +319,8 @@ class Hub:
 
     async def listen(self, listening: Listening) -> None:
         """Until the server ends it (then it returns) or the connection is gone (then it raises)."""
-        edge = await self._ready()
+        # Who brings a connection back decides when it is given up: what lasts waits as long as that.
+        edge = await self._ready(_FOREVER if listening.has_begun else None)
         if "subscriptions/listen" in edge.revision.requests:
             await self._listen_by_request(listening)
         else:

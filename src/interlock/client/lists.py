@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from math import isfinite
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -101,9 +100,9 @@ class _Walk(Generic[T]):
 
     def _seconds(self, page: Result) -> float:
         told: Any = page.get("ttlMs")
-        if not isinstance(told, int | float) or isinstance(told, bool) or not isfinite(told):
+        if not isinstance(told, int | float) or isinstance(told, bool):
             return self._unsaid
-        return min(max(told / 1000, 0.0), LONGEST_KEPT)
+        return min(max(told, 0), LONGEST_KEPT * 1000) / 1000  # bounded first: no float holds every integer
 
     def _check_cursor(self, cursor: str) -> None:
         if len(cursor) > LONGEST_CURSOR:

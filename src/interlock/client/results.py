@@ -8,6 +8,7 @@ import msgspec
 
 from ..revisions.client_edge import meta_of
 from ..wire.errors import BadResult
+from ..wire.reading import read_as
 from ..wire.types.content import (
     AudioContent,
     EmbeddedResource,
@@ -66,7 +67,7 @@ def read_call(result: dict[str, Any]) -> CallResult:
 
 def read_prompt(result: dict[str, Any]) -> PromptResult:
     try:
-        messages = msgspec.convert(result.get("messages"), list[PromptMessage])
+        messages = read_as(result.get("messages"), list[PromptMessage])
     except msgspec.ValidationError as error:
         raise BadResult(f"prompts/get: {error}") from None
     for message in messages:
@@ -81,7 +82,7 @@ def read_contents(result: dict[str, Any]) -> list[ResourceContents]:
 
 def read_items(result: dict[str, Any], member: str, kind: type[Any], method: str) -> list[Any]:
     try:
-        return msgspec.convert(result.get(member), list[kind])
+        return read_as(result.get(member), list[kind])
     except msgspec.ValidationError as error:
         raise BadResult(f"{method}: {error}") from None
 
@@ -95,6 +96,6 @@ def _block(value: Any) -> Any:
     name = block.get("type")
     kind = _BLOCKS.get(name) if isinstance(name, str) else None
     try:
-        return msgspec.convert(block, kind) if kind else cast(Any, value)
+        return read_as(block, kind) if kind else cast(Any, value)
     except msgspec.ValidationError:
         return cast(Any, value)

@@ -38,8 +38,8 @@ from ..wire.exchange import Exchange, Peer, Result
 from ..wire.link import Patience
 from .answers import Answers
 from .calling import Calling
+from .lists import CHANGE_OF
 from .repeating import OutcomeUnknown, Repeats
-from .restoring import Remembered
 
 __all__ = ["OnState", "State", "StateChange", "Supervision", "Supervisor"]
 
@@ -110,7 +110,6 @@ class Supervisor:
         self._ready, self._open, self._drop, self._heard = ready, open, drop, heard
         self._me, self._answers = me, answers
         self._repeats = Repeats(rules.idempotent, rules.trust_hints)
-        self._remembered = Remembered()
         self.state: State = "connecting"
         self._edge: ClientEdge | None = None
         self._cause: InterlockError | None = None
@@ -193,7 +192,6 @@ class Supervisor:
         if self.state == "degraded":
             self._to("ready")
         self._repeats.learn(exchange.method, result)
-        self._remembered.note(exchange.method, exchange.params)
         return result
 
     def _decide(self, exchange: Exchange, ended: ConnectionEnded, retries: int) -> None:
@@ -308,13 +306,13 @@ class Supervisor:
         if edge is None or _is_over(edge):
             edge = await self._open()
             self._ready_at = _now()
-        news = await self._remembered.restore(edge, self._asking)
         if self.state != "recovering":
             return
         self._heard_at = _now()
         self._to("ready")
-        for method, params in news:
-            self._heard(method, params)
+        for notice, kind in CHANGE_OF.items():
+            if edge.offers(kind):
+                self._heard(notice, {})  # it may have changed meanwhile
 
     async def _still(self, edge: ClientEdge) -> ClientEdge | None:
         """Over HTTP nothing ends by itself: is the server back? None: whatever is there now must be met anew."""

@@ -103,7 +103,7 @@ def _of_entry(
 
 def _of_channels(target: Any, limits: Limits) -> Target:
     if isinstance(target, str | bytes):
-        told = "give a URL (http://..., https://...), or a command as a list, like ['python', 'server.py']"
+        told = "give a URL (http://..., https://...), a command as a list, like ['python', 'server.py'], or a Path"
         raise LocalError(f"{target!r:.200} is a string: {told}")
     if isinstance(target, Sequence):
         if not all(isinstance(part, str) for part in cast("Sequence[Any]", target)):

@@ -35,7 +35,7 @@ from .validation import Outputs
 if TYPE_CHECKING:
     from .http_target import HttpTarget
 
-__all__ = ["Verbs", "Timeout"]
+__all__ = ["Verbs", "Timeout", "check_level"]
 
 T = TypeVar("T")
 Timeout = float | Patience | None
@@ -66,8 +66,8 @@ class Verbs:
         """Run it on the loop the client lives on."""
         raise NotImplementedError
 
-    async def _ready(self) -> ClientEdge:
-        """The open connection."""
+    async def _ready(self, patience: Patience | None = None) -> ClientEdge:
+        """The open connection; `patience` is for one that somebody else brings back."""
         raise NotImplementedError
 
     def _open_edge(self) -> ClientEdge:
@@ -323,8 +323,7 @@ class Verbs:
     async def set_log_level(self, level: LogLevel, *, timeout: Timeout = None) -> None:
         """From which level on the server's log messages are wanted (`on_log=`). It holds for the client: a new
         connection is told it, too."""
-        if level not in LOG_LEVELS:
-            raise LocalError(f"{level!r:.60} is no log level: use one of {', '.join(LOG_LEVELS)}")
+        check_level(level)
         await self._here(self._leveled(level, timeout))
 
     async def _leveled(self, level: LogLevel, timeout: Timeout) -> None:
@@ -343,6 +342,11 @@ class Verbs:
         edge = self._open_edge()
         method = "ping" if "ping" in edge.revision.requests else "server/discover"
         await self.request(method, {}, timeout=Patience(idle=None, total=timeout))
+
+
+def check_level(level: Any) -> None:
+    if level not in LOG_LEVELS:
+        raise LocalError(f"{level!r:.60} is no log level: use one of {', '.join(LOG_LEVELS)}")
 
 
 def _unsaid(edge: ClientEdge, listing: Listing) -> float:

@@ -14,6 +14,7 @@ from ..wire.frames import Frame
 from ..wire.link import Link, Patience
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
+from ..wire.reading import read_as
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation
 from .asking import result_of
@@ -54,7 +55,7 @@ class ClientEdge:
         self.discovered: Result = {**discovered}
         self._checked: set[str] = set()
         try:
-            self.capabilities = msgspec.convert(discovered.get("capabilities", {}), ServerCapabilities)
+            self.capabilities = read_as(discovered.get("capabilities", {}), ServerCapabilities)
         except msgspec.ValidationError as error:
             raise BadResult(f"the server's capabilities are malformed: {error}") from None
 
@@ -64,7 +65,7 @@ class ClientEdge:
         # Servers written from an early text of 2026-07-28 say it in the body (modern.md §3).
         found = meta_of(self.discovered).get(SERVER_INFO, self.discovered.get("serverInfo"))
         try:
-            return msgspec.convert(found, Implementation)
+            return read_as(found, Implementation)
         except msgspec.ValidationError:
             return Implementation(name="unknown", version="0")
 

@@ -47,7 +47,8 @@ class HttpLine(Duplex):
 
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
         """The message stops the server's work: a response that is not read any more does not, in this era."""
-        self._posting.let_go(id)
+        if not self._posting.let_go(id):
+            return
         if asyncio.current_task() is None:  # a deadline passed: the timer was set by whoever called last
             call_headers.set((None, {}))
         super()._withdraw(id, reason, cancellable)

@@ -97,11 +97,15 @@ class Posting:
         """Post a message and wait until the server has accepted it."""
         await self._errands.run(self._post(method, message, aside=False))
 
-    def let_go(self, id: Id) -> None:
-        """Nobody waits for the answer to that request any more."""
+    def let_go(self, id: Id) -> bool:
+        """Nobody waits for the answer to that request any more. False: somebody else has cancelled our own task for
+        it, so the whole loop is going down, and what is begun now would not end."""
         task = self._requests.get(id)
-        if task is not None:
-            task.cancel()
+        if task is None:
+            return True
+        goes_on = not task.cancelling()
+        task.cancel()
+        return goes_on
 
     async def _post_aside(self, what: str, message: bytes) -> None:
         """Nobody waits for it: that it failed is only written down."""

@@ -17,8 +17,9 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
 from ..wire.display import display
@@ -34,6 +35,7 @@ from ..wire.errors import (
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
+from .leftovers import left_open, let_go, socket_in
 from .pausing import movable_timeout
 from .resolving import check_peer, judging_resolver, permit_in_force
 
@@ -326,6 +328,9 @@ class _Pool:
                 _note(connection.transport)
                 return connection
 
+            def __del__(self, *_: Any) -> None:
+                """What the library would write about a pool that nobody left is said in our own words."""
+
         self._loop = loop
         self._users = 0
         self.sockets: WeakSet[socket.socket] = WeakSet()
@@ -335,7 +340,7 @@ class _Pool:
                 limit=0,
                 keepalive_timeout=_REUSED_FOR,
                 ssl=True,
-                socket_factory=self._socket,
+                socket_factory=partial(socket_in, self.sockets),
                 resolver=judging_resolver(),
                 use_dns_cache=False,  # who may reach an address is judged for each one who asks
             ),
@@ -347,6 +352,7 @@ class _Pool:
             max_field_size=_LONGEST_HEADER,
             max_headers=_MOST_HEADERS,
         )
+        self._forgotten = finalize(self, left_open, loop, self.session, self.sockets)
 
     @classmethod
     def of_this_loop(cls) -> _Pool:
@@ -357,15 +363,11 @@ class _Pool:
         pool._users += 1
         return pool
 
-    def _socket(self, address: Any) -> socket.socket:
-        made = socket.socket(*address[:3])
-        self.sockets.add(made)
-        return made
-
     async def leave(self) -> None:
         self._users -= 1
         if self._users:
             return
+        self._forgotten.detach()
         _pools.pop(id(self._loop), None)
         await self.session.close()
         await self._cut_off()
@@ -382,10 +384,9 @@ class _Pool:
             await asyncio.sleep(0)
 
     def abandon(self) -> None:
+        self._forgotten.detach()
         _pools.pop(id(self._loop), None)
-        self.session.detach()
-        for each in self.sockets:
-            each.close()
+        let_go(self.session, self.sockets)
 
 
 _pools: WeakValueDictionary[int, _Pool] = WeakValueDictionary()

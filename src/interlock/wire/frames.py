@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .errors import BadFrame, InvalidRequest, ParseError, Refused, refusal
+from .errors import BadFrame, InvalidRequest, LocalError, ParseError, Refused, refusal
 from .limits import DEFAULT_LIMITS, Limits
 from .patterns import pattern
 
@@ -252,14 +252,22 @@ def encode_call(id: Id, method: str, params: Mapping[str, Any] | None) -> bytes:
     frame: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "method": method}
     if params is not None:
         frame["params"] = params
-    return encode(frame)
+    return _said(frame)
 
 
 def encode_notice(method: str, params: Mapping[str, Any] | None) -> bytes:
     frame: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         frame["params"] = params
-    return encode(frame)
+    return _said(frame)
+
+
+def _said(frame: dict[str, Any]) -> bytes:
+    """What a caller wants to say may be anything: half a character that a model wrote, say."""
+    try:
+        return encode(frame)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LocalError(f"{frame['method']}: this cannot be said in JSON: {error!s:.200}") from error
 
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
