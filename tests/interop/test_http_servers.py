@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Patience
+from interlock import Change, Client
 from interlock.revisions.probing import Verdicts
 from interop.test_our_client import VISITS, visit_and_give_up
 from interop.test_what_servers_say import (
     ALL_LEVELS,
     LOG_LEVEL,
     User,
-    heard,
     visit_for_changes,
     visit_for_elicitation,
     visit_for_logs,
@@ -142,32 +141,20 @@ async def test_a_stateless_request_asks_for_its_own_logs(dial, peer):
         assert told == []  # nobody asked
         await client.request("tools/call", {"name": "shout", "_meta": {LOG_LEVEL: "warning"}})
         assert told == ["warning", "error"]
+        await client.set_log_level("error")
+        await client.call_tool("shout")
+        assert told == ["warning", "error", "error"]
 
 
 @pytest.mark.parametrize(("peer", "form"), LISTENING)
 async def test_changes_are_told_on_a_listen_stream(dial, peer):
-    told: list[Any] = []
-    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["note://one"]}
-
-    def hear(method: str, params: dict[str, Any]) -> None:
-        told.append((method, {name: value for name, value in params.items() if name != "_meta"}))
-
-    async with dial() as client:
-        forever = Patience(idle=None, total=None)
-        asked = {"notifications": wanted}
-        listening = asyncio.create_task(
-            client.request("subscriptions/listen", asked, on_notification=hear, timeout=forever)
-        )
-        await heard(told, ("notifications/subscriptions/acknowledged", asked))
+    async with dial() as client, client.listen(tools=True, uris=["note://one"]) as changes:
+        told = aiter(changes)
         await client.call_tool("touch", {"uri": "note://other"})
         await client.call_tool("touch", {"uri": "note://one"})
-        await heard(told, ("notifications/resources/updated", {"uri": "note://one"}))
+        assert await anext(told) == Change("resource", "note://one")
         await client.call_tool("grow")
-        await heard(told, ("notifications/tools/list_changed", {}))
-        assert ("notifications/resources/updated", {"uri": "note://other"}) not in told
-        listening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await listening
+        assert await anext(told) == Change("tools")
 
 
 @pytest.mark.parametrize(("peer", "form"), LISTENING)

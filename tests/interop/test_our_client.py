@@ -139,8 +139,7 @@ async def visit_the_prompts(client: Client) -> None:
         await client.get_prompt("greet")  # without the argument it needs
     with pytest.raises(Refused):
         await client.get_prompt("nothing")
-    asked = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "A"}}
-    assert (await client.request("completion/complete", asked))["completion"]["values"] == ["Ada", "Alan"]
+    assert (await client.complete("name", "A", prompt="greet")).values == ("Ada", "Alan")
 
 
 async def visit_with_many_calls_at_once(client: Client) -> None:

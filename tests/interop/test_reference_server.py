@@ -177,13 +177,9 @@ async def visit_the_prompts(client: Client, user: User) -> None:
     for name in ("nothing", "args-prompt"):  # the second one without what it needs
         with pytest.raises(InvalidParams):
             await client.get_prompt(name)
-    for ref, argument, context, values in (
-        ({"type": "ref/prompt", "name": "completable-prompt"}, ("name", "A"), {"department": "Engineering"}, ["Alice"]),
-        ({"type": "ref/resource", "uri": "demo://resource/dynamic/text/{resourceId}"}, ("resourceId", "1"), {}, ["1"]),
-    ):
-        asked = {"ref": ref, "argument": dict(zip(("name", "value"), argument, strict=True))}
-        found = await client.request("completion/complete", {**asked, "context": {"arguments": context}})
-        assert found["completion"]["values"] == values
+    name = await client.complete("name", "A", prompt="completable-prompt", known={"department": "Engineering"})
+    number = await client.complete("resourceId", "1", template="demo://resource/dynamic/text/{resourceId}")
+    assert (name.values, number.values) == (("Alice",), ("1",))
 
 
 async def visit_with_answers(client: Client, user: User) -> None:
@@ -212,12 +208,11 @@ async def visit_with_roots(client: Client, user: User) -> None:
 
 
 async def visit_with_ears(client: Client, user: User) -> None:
-    await client.request("resources/subscribe", {"uri": DOCUMENT})
-    await client.call_tool("toggle-subscriber-updates")
-    assert await user.hears("resources/updated") == {"uri": DOCUMENT}
-    await client.call_tool("toggle-subscriber-updates")
-    await client.request("resources/unsubscribe", {"uri": DOCUMENT})
-    await client.request("logging/setLevel", {"level": "debug"})
+    async with client.subscribe(DOCUMENT) as changes:
+        await client.call_tool("toggle-subscriber-updates")
+        assert (await anext(aiter(changes))).uri == DOCUMENT
+        await client.call_tool("toggle-subscriber-updates")
+    await client.set_log_level("debug")
     user.heard.clear()
     await client.call_tool("toggle-simulated-logging")
     assert "message" in (await user.hears("message"))["data"]
