@@ -15,11 +15,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHERS = ["--ignore=tests/interop", "-k", "not stdio]", "--every", "5"]
 VERSIONS = ((3, 11), (3, 12), (3, 13))
+WORKERS = str((os.cpu_count() or 2) + 1)  # tests wait for processes and sockets about as long as they work
 UNAVAILABLE = 3  # how tools/conformance.py ends when nothing could be installed and so nothing was run
 NEEDED = (
     "msgspec",
@@ -53,15 +55,30 @@ def main() -> int:
 
 def run_tests(python: str, options: list[str], env: dict[str, str] | None = None) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    words = [python, "-m", "pytest", "-q", "-n", "2", *options, *sys.argv[1:]]
+    words = [python, "-m", "pytest", "-q", "-n", WORKERS, *options, *sys.argv[1:]]
     return subprocess.call(words, cwd=ROOT, env={**os.environ, **(env or {})})
 
 
 def run_suite() -> int:
-    """The official suite over HTTP: our server and our client, every scenario of the newest revision."""
+    """The official suite over HTTP: our authorization server, then our server and our client beside each other."""
     print("\n=== the official conformance suite", flush=True)
-    code = subprocess.call([sys.executable, str(ROOT / "tools" / "conformance.py")], cwd=ROOT)
-    return 0 if code == UNAVAILABLE else code
+    code = subprocess.call(_tool("authorization.py"), cwd=ROOT)  # which also installs it
+    if code:
+        return 0 if code == UNAVAILABLE else code
+    with tempfile.TemporaryFile("w+") as said:
+        client = subprocess.Popen(_tool("conformance.py", "--client"), cwd=ROOT, stdout=said, stderr=said)
+        try:
+            code = subprocess.call(_tool("conformance.py", "--server"), cwd=ROOT)
+            code = client.wait() or code
+        finally:
+            client.terminate()  # nothing, where it has ended
+        said.seek(0)
+        print(said.read(), flush=True)
+    return code
+
+
+def _tool(name: str, *words: str) -> list[str]:
+    return [sys.executable, str(ROOT / "tools" / name), *words]
 
 
 def find_python(version: tuple[int, int]) -> str | None:
