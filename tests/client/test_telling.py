@@ -8,6 +8,7 @@ import pytest
 from interlock.client import telling
 from interlock.client.listening import Change
 from interlock.client.telling import Telling
+from interlock.wire.errors import LocalError
 
 MESSAGE = "notifications/message"
 
@@ -98,3 +99,9 @@ async def test_one_of_them_may_end_it():
     tells.on_change = ending
     tells.changed(Change("tools"))
     await ended.wait()
+
+
+@pytest.mark.parametrize("name", ["on_notification", "on_log", "on_change"])
+def test_a_listener_is_a_function(name):
+    with pytest.raises(LocalError, match=f"{name}=7"):
+        Telling(**{name: 7})

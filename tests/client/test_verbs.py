@@ -362,3 +362,17 @@ async def test_headers_need_a_carrier_that_has_some():
     async with client_of(library()) as client:
         with pytest.raises(LocalError, match="URL"):
             await client.call_tool("count", headers={"X": "1"})
+
+
+@pytest.mark.parametrize("params", [[1], "x", 7, {"_meta": 7}, {"_meta": [1]}])
+async def test_params_that_are_no_object_are_refused_before_anything_is_sent(params):
+    async with Client(library()) as client:
+        with pytest.raises(LocalError, match="give a mapping"):
+            await client.request("tools/list", params)
+
+
+@pytest.mark.parametrize("name", ["connect_timeout", "probe_timeout"])
+@pytest.mark.parametrize("odd", [0, -1, float("nan"), "5", True])
+def test_a_connection_is_not_waited_for_without_end(name, odd):
+    with pytest.raises(LocalError, match=name):
+        Client(library(), **{name: odd})

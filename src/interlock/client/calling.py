@@ -14,7 +14,7 @@ from ..wire.link import Patience
 from ..wire.meta import NO_META, SUBSCRIPTION_ID
 from .answers import Answers
 
-__all__ = ["Calling", "OnProgress", "OnNotification", "patience_of", "running_loop"]
+__all__ = ["Calling", "OnProgress", "OnNotification", "patience_of", "running_loop", "seconds_of"]
 
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None] | None]
 OnNotification = Callable[[str, Params], Awaitable[None] | None]
@@ -84,6 +84,13 @@ def patience_of(timeout: float | Patience) -> Patience:
         if each is not None and (not _is_number(each) or each != each):
             raise LocalError(f"timeout={timeout!r:.100}: give numbers of seconds, or None for no deadline")
     return timeout
+
+
+def seconds_of(name: str, value: Any) -> float:
+    """A deadline that comes: what is no number never does."""
+    if not _is_number(value) or not value > 0:
+        raise LocalError(f"{name}={value!r:.60}: give a positive number of seconds")
+    return value
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

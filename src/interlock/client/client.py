@@ -41,7 +41,7 @@ from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
 from .answers import Answers, Callback, Roots
-from .calling import Calling, OnProgress, patience_of, running_loop
+from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
 from .explaining import explained, opening_error
 from .listening import Change, Listening, Wanted
 from .targets import ClientLine as _Line
@@ -132,8 +132,8 @@ class Client(Verbs):
         self._log_level = log_level
         self._telling = Telling(on_notification, on_log, on_change)
         self._patience = patience_of(timeout)
-        self._connect_seconds = connect_timeout
-        self._probe_timeout = probe_timeout
+        self._connect_seconds = seconds_of("connect_timeout", connect_timeout)
+        self._probe_timeout = seconds_of("probe_timeout", probe_timeout)
         self._supervisor = self._supervised(supervise, on_state) if supervise else None
         self._keepalive = keepalive if self._target.pings and not supervise else None
         self._limits = limits

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..wire.errors import LocalError
 from .listening import Change
 
 __all__ = ["Telling"]
@@ -26,6 +27,10 @@ class Telling:
         on_log: Callable[[str, Any, str | None], Any] | None = None,
         on_change: Callable[[Change], Any] | None = None,
     ) -> None:
+        given = {"on_notification": on_notification, "on_log": on_log, "on_change": on_change}
+        for name, listener in given.items():
+            if listener is not None and not callable(listener):
+                raise LocalError(f"{name}={listener!r:.60}: give a function")
         self.on_notification, self.on_log, self.on_change = on_notification, on_log, on_change
         self._running: set[asyncio.Task[Any]] = set()
         self._failures = 0

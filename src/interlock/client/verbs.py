@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..revisions.client_edge import ClientEdge
 from ..revisions.stateless_client import rest_of
@@ -105,7 +105,7 @@ class Verbs:
     ) -> Result:
         """Any request, by name; the members of its result as they came."""
         check_author_keys(meta, trace=True)
-        sent = dict(params or {})
+        sent = _members(params)
         if "_meta" in sent:  # raw params may ask for log messages of their own level, nothing else that is reserved
             check_author_keys({key: None for key in sent["_meta"] if key != LOG_LEVEL}, trace=True)
         if meta:
@@ -342,6 +342,16 @@ class Verbs:
         edge = self._open_edge()
         method = "ping" if "ping" in edge.revision.requests else "server/discover"
         await self.request(method, {}, timeout=Patience(idle=None, total=timeout))
+
+
+def _members(params: Any) -> dict[str, Any]:
+    """A copy, whose `_meta` is an object."""
+    if params is not None and not isinstance(params, Mapping):
+        raise LocalError(f"params={params!r:.60}: give a mapping, or nothing")
+    sent: dict[str, Any] = dict(cast("Mapping[str, Any]", params or {}))
+    if not isinstance(sent.get("_meta", sent), Mapping):
+        raise LocalError(f"_meta={sent['_meta']!r:.60}: give a mapping")
+    return sent
 
 
 def check_level(level: Any) -> None:
