@@ -19,9 +19,16 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OTHERS = ["--ignore=tests/interop", "-k", "not stdio]", "--every", "5"]
+ONCE = (  # what speaks about the tests, the tools or other programs, not about Interlock on this Python
+    "tests/interop",
+    "tests/behaviours/test_manifest.py",
+    "tests/support",
+    "tests/test_asgi_servers.py",
+    "tests/test_conformance_tool.py",
+)
+OTHERS = [*(f"--ignore={path}" for path in ONCE), "-k", "not stdio]", "--every", "5"]
 VERSIONS = ((3, 11), (3, 12), (3, 13))
-WORKERS = str((os.cpu_count() or 2) + 1)  # tests wait for processes and sockets about as long as they work
+WORKERS = str(min(8, 2 * (os.cpu_count() or 1)))  # tests wait for processes and sockets about as long as they work
 UNAVAILABLE = 3  # how tools/conformance.py ends when nothing could be installed and so nothing was run
 NEEDED = (
     "msgspec",
