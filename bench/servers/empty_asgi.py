@@ -47,11 +47,11 @@ class Empty:
         pass
 
 
-def run_plainly(app, port, http="httptools", connections=4096):
+def run_plainly(app, port):
     uvicorn.run(
         app,
         port=port,
-        http=http,
+        http="httptools",
         loop="uvloop",
         ws="none",
         log_config=None,
@@ -59,7 +59,7 @@ def run_plainly(app, port, http="httptools", connections=4096):
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        limit_concurrency=connections,
+        limit_concurrency=4096,
         timeout_keep_alive=60,
     )
 

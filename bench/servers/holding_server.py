@@ -2,10 +2,7 @@
 
 import sys
 
-from empty_asgi import run_plainly
-
 from interlock import Server
-from interlock.transport.http_protocol import bounded_by
 from interlock.transport.http_server import SessionBounds
 from interlock.wire.limits import Limits
 
@@ -20,5 +17,5 @@ async def add(a: int, b: int) -> str:
 
 
 if __name__ == "__main__":
-    app = server.asgi(limits=Limits(in_flight=ROOM), sessions=SessionBounds(most=ROOM))
-    run_plainly(app, int(sys.argv[1]), http=bounded_by(app.body_bytes), connections=ROOM)
+    room = {"limits": Limits(in_flight=ROOM), "sessions": SessionBounds(most=ROOM), "connections": ROOM}
+    server.run("http", port=int(sys.argv[1]), **room)
