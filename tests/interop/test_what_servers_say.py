@@ -35,7 +35,7 @@ async def visit_for_progress(client: Client) -> None:
 
 async def visit_for_logs(client: Client, told: list[Any], *, levels: tuple[str, ...] = ALL_LEVELS) -> None:
     """Neither official Python SDK applies the level itself, so there all three are sent."""
-    await client.request("logging/setLevel", {"level": "error"})
+    await client.set_log_level("error")
     told.clear()
     await client.call_tool("shout")
     await until(lambda: len(told) >= len(levels))
@@ -72,6 +72,9 @@ async def visit_for_updates(client: Client, told: list[Any]) -> None:
     await client.call_tool("touch", watched)
     await client.ping()
     assert len(told) == 1
+    async with client.subscribe(watched["uri"]) as changes:
+        await client.call_tool("touch", watched)
+        assert (await anext(aiter(changes))).uri == watched["uri"]
 
 
 async def heard(told: list[Any], wanted: tuple[str, dict[str, Any]]) -> None:

@@ -1,9 +1,9 @@
 """Who grants tokens for a server? The ladder from a refused request to an authorization server, for every revision.
 
-From 2025-06-18 on the server says it: the challenge names its metadata, or they stand at a well-known path, and they
-name authorization servers (basic/authorization#authorization-server-location). A server of 2025-03-26 is its own: its
-metadata stand at the root of its host, or it has three paths by default. Each step is tried only when the one before
-found nothing; a document that is there and wrong ends the search.
+The server says it: the challenge names its metadata, or they stand at a well-known path, and they name authorization
+servers (basic/authorization#authorization-server-location). In revisions whose row says `own_issuer` a server that
+does not is its own: its metadata stand at the root of its host, or it has three paths by default. Each step is tried
+only when the one before found nothing; a document that is there and wrong ends the search.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] | None = None
     dpop: bool = False
     own: bool = False
-    """The server is its own authorization server, by the rules of 2025-03-26."""
+    """The server is its own authorization server (`Revision.own_issuer`)."""
 
 
 def discover(url: str, demand: Demand, *, prefer: str | None = None, may_be_own: bool = True) -> Flow[Found]:
@@ -99,7 +99,7 @@ def metadata_of(issuer: str, policy: Literal["typed", "named"] = "named") -> Flo
 
 
 def _own_server(url: str) -> Flow[Found]:
-    """2025-03-26: what lies directly below the host of the server, or else the three default paths."""
+    """Where a server is its own: what lies directly below its host, or else the three default paths."""
     origin = origin_in(urlsplit(canonical(url)))
     said: Said = yield Ask(url=f"{origin}/.well-known/{_SERVER}")
     if is_document(said):

@@ -96,8 +96,8 @@ class Completions:
 
 
 async def _answer(asked: Awaitable[Result]) -> Completion:
-    """Missing or partial answers are none; a server without completion has no suggestions (2024-11-05 has no word
-    for who has it)."""
+    """Missing or partial answers are none; a server without completion has no suggestions (the first revision
+    has no word for who has it)."""
     try:
         found: Any = (await asked).get("completion")
     except MethodNotFound:

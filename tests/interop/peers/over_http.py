@@ -15,7 +15,7 @@ from kept_events import KeptEvents
 name, form = sys.argv[1:]
 server = importlib.import_module(name).server
 # These SDKs lose what is said between the replay of a resumed stream and its live part: nobody is told to come so soon.
-kept = {"event_store": KeptEvents(), "retry_interval": 200} if form == "streamable" else {}
+kept = {"event_store": KeptEvents(), "retry_interval": 1000} if form == "streamable" else {}
 options = {"json_response": form == "json", "stateless_http": form == "stateless", **kept}
 
 
