@@ -32,7 +32,7 @@ from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .endpoints import Endpoint
 from .pausing import movable_timeout
-from .plain_http import Improper, NotReached, PlainResponse, place_of
+from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
 from .resolving import permit_in_force
 from .socket_pool import SocketPool, lease_in_force
 
@@ -48,7 +48,6 @@ _CONNECTIONS = 256  # requests of one client that may hold a socket at once; a f
 _LINGER = 1.0  # seconds a body may take to end after what was wanted before its socket is closed instead of reused
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
-_AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
 _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 
 
@@ -93,12 +92,11 @@ class Outbound:
             await lane.acquire()
         try:
             at, hop = url or self.endpoint.url, 0
-            own = any(name.lower() == "authorization" for name in headers)  # of this one call: nobody else's is used
-            credentials = self._begin() if self._begin is not None and not own else None
+            credentials = self._begin() if self._begin is not None and not _has_own(headers) else None
             while True:
                 lease: list[asyncio.Transport] = []
-                more = await credentials.headers(verb, at) if credentials is not None else {}
-                response = await self._leased(lease, verb, at, body, {**headers, **more}, hop > 0)
+                said = headers if credentials is None else {**headers, **await credentials.headers(verb, at)}
+                response = await self._leased(lease, verb, at, body, said, hop > 0)
                 try:
                     reply = _reply_of(response)
                     further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
@@ -182,7 +180,7 @@ class Outbound:
     async def _ask(
         self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool
     ) -> aiohttp.ClientResponse:
-        data = body if body is None or len(body) < _AT_ONCE else io.BytesIO(body)
+        data = body if body is None or len(body) < AT_ONCE else io.BytesIO(body)
         session = self._opened().session
         try:
             return await session.request(verb, _as_it_is(url), data=data, headers=headers, allow_redirects=False)
@@ -354,6 +352,11 @@ def lost(message: str, sent: bool | None) -> ConnectionLost:
     error = ConnectionLost(message)
     error.sent = sent
     return error
+
+
+def _has_own(headers: dict[str, str]) -> bool:
+    """Credentials of this one call: nobody else's are used."""
+    return any(name.lower() == "authorization" for name in headers)
 
 
 def _after_redirect(error: OSError) -> ConnectionLost:

@@ -17,13 +17,16 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-__all__ = ["PlainConnection", "PlainResponse", "PlainHeaders", "Place", "place_of", "NotReached", "Improper", "Broken"]
+__all__ = [
+    *("PlainConnection", "PlainResponse", "PlainHeaders", "Place", "place_of", "NotReached", "Improper", "Broken"),
+    *("AT_ONCE", "LONGEST_HEADER", "MOST_HEADERS"),
+]
 
-_LONGEST_HEADER = 8190  # bytes of one header of a response
-_MOST_HEADERS = 128  # of a response
+LONGEST_HEADER = 8190  # bytes of one header of a response
+MOST_HEADERS = 128  # of a response
 _LONGEST_HEAD = 64 * 1024  # bytes of all that comes before the body, interim responses included
 _HELD = 128 * 1024  # bytes of a body that wait to be read; beyond it nothing is taken from the socket
-_AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
+AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
 _PIECE = 64 * 1024
 _EARLY = "the server closed it before it answered"
 _HALF = "the server closed it in the middle of its answer"
@@ -64,25 +67,24 @@ def place_of(url: str) -> Place:
 class PlainHeaders:
     """Those of one response, as they came; found whatever the case of their names."""
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_first", "_lines")
 
     def __init__(self, lines: list[tuple[str, str]]) -> None:
         self._lines = lines
+        self._first = dict(reversed(lines))
 
     def items(self) -> list[tuple[str, str]]:
         return self._lines
 
     def getall(self, name: str, default: list[str]) -> list[str]:
         wanted = name.lower()
-        return [value for known, value in self._lines if known == wanted] or default
+        if wanted not in self._first:
+            return default
+        return [value for known, value in self._lines if known == wanted]
 
     def get(self, name: str, default: Any = None) -> Any:
         """The first of that name."""
-        wanted = name.lower()
-        for known, value in self._lines:
-            if known == wanted:
-                return value
-        return default
+        return self._first.get(name.lower(), default)
 
 
 class PlainResponse:
@@ -170,8 +172,8 @@ class PlainConnection(asyncio.Protocol):
         self._tools: Any = httptools
         self._loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.permit: object = None
-        """Whose judgement of its address is known."""
+        self.address = ""
+        """Of its peer; none where it was gone before we looked."""
         self.since = 0.0
         """When it was last put aside, on the clock of its loop."""
         self._over = False
@@ -184,6 +186,7 @@ class PlainConnection(asyncio.Protocol):
         self._finished = False
         self._reusable = False
         self._said_all = False
+        self._saying = False
         self._paused = False
         self._writable: asyncio.Future[None] | None = None
 
@@ -191,13 +194,6 @@ class PlainConnection(asyncio.Protocol):
     def usable(self) -> bool:
         """May the next request be made on it?"""
         return not self._over and self._response is None and self._head is None and not self.transport.is_closing()
-
-    @property
-    def address(self) -> str:
-        peer = self.transport.get_extra_info("peername")
-        if not peer:
-            raise NotReached("the connection was closed as soon as it was there")
-        return peer[0]
 
     # --- out --------------------------------------------------------------------------------------
 
@@ -211,7 +207,7 @@ class PlainConnection(asyncio.Protocol):
         coming: asyncio.Future[PlainResponse] = self._loop.create_future()
         self._head = coming
         try:
-            if body is None or len(body) < _AT_ONCE:
+            if body is None or len(body) < AT_ONCE:
                 self.transport.write(head if body is None else head + body)
             else:
                 await self._write(head, body)
@@ -221,15 +217,16 @@ class PlainConnection(asyncio.Protocol):
             raise
 
     async def _write(self, head: bytes, body: bytes) -> None:
-        """In pieces, as fast as they are taken; a server that answers meanwhile wants no more."""
+        """In pieces, as fast as they are taken."""
+        self._saying = True
         self.transport.write(head)
         for start in range(0, len(body), _PIECE):
             if self._over or self._head is None or self._head.done():
-                self._reusable = False
                 return
             self.transport.write(body[start : start + _PIECE])
             if self._writable is not None:
                 await self._writable
+        self._saying = False
 
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
@@ -253,6 +250,7 @@ class PlainConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.address = (transport.get_extra_info("peername") or ("",))[0]
 
     def data_received(self, data: bytes) -> None:
         if self._parser is None:
@@ -290,7 +288,7 @@ class PlainConnection(asyncio.Protocol):
             self.go_on()
         else:
             self._over = True
-            self.transport.close()
+            (self.transport.abort if self._saying else self.transport.close)()
         if response is not None:
             response.ended()
 
@@ -332,10 +330,10 @@ class PlainConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._finished:
             return
-        if len(name) + len(value) > _LONGEST_HEADER:
-            raise Improper(f"a header is longer than {_LONGEST_HEADER} bytes")
-        if len(self._lines) >= _MOST_HEADERS:
-            raise Improper(f"it has more than {_MOST_HEADERS} headers")
+        if len(name) + len(value) > LONGEST_HEADER:
+            raise Improper(f"a header is longer than {LONGEST_HEADER} bytes")
+        if len(self._lines) >= MOST_HEADERS:
+            raise Improper(f"it has more than {MOST_HEADERS} headers")
         self._lines.append((name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")))
 
     def on_headers_complete(self) -> None:
@@ -344,6 +342,7 @@ class PlainConnection(asyncio.Protocol):
             return
         head, self._head = self._head, None
         self._response = PlainResponse(self, self._url, status, PlainHeaders(self._lines))
+        self.resume_writing()  # whoever answers before all was said wants no more
         if head is not None and not head.done():
             head.set_result(self._response)
 
@@ -357,7 +356,7 @@ class PlainConnection(asyncio.Protocol):
             self._lines = []  # an interim response (RFC 9110 §15.2): another one follows
         elif not self._finished:
             self._finished = True
-            self._reusable = self._reusable and self._parser.should_keep_alive()
+            self._reusable = self._reusable and not self._saying and self._parser.should_keep_alive()
 
 
 def _head_of(verb: str, place: Place, body: bytes | None, headers: Mapping[str, str]) -> bytes:

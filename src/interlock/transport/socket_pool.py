@@ -18,7 +18,7 @@ from weakref import WeakSet, WeakValueDictionary, finalize
 
 from .addresses import literal_in
 from .leftovers import left_open, let_go, socket_in
-from .plain_http import NotReached, Place, PlainConnection
+from .plain_http import LONGEST_HEADER, MOST_HEADERS, NotReached, Place, PlainConnection
 from .policies import Permit
 from .resolving import check_peer, judging_resolver
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["SocketPool", "PlainSockets", "lease_in_force"]
 
 _REUSED_FOR = 4.0  # seconds an idle socket is kept: shorter than the 5 s after which common servers close theirs
-_LONGEST_HEADER = 8190  # bytes of the first line or of one header of a response; more is no proper HTTP
-_MOST_HEADERS = 128  # of a response, likewise
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
 
 lease_in_force: ContextVar[tuple[list[asyncio.Transport], set[asyncio.Transport]] | None] = ContextVar(
@@ -127,9 +125,9 @@ def _session(sockets: WeakSet[socket.socket]) -> aiohttp.ClientSession:
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # our own deadlines stand around it
         trust_env=False,
         auto_decompress=False,
-        max_line_size=_LONGEST_HEADER,
-        max_field_size=_LONGEST_HEADER,
-        max_headers=_MOST_HEADERS,
+        max_line_size=LONGEST_HEADER,
+        max_field_size=LONGEST_HEADER,
+        max_headers=MOST_HEADERS,
     )
 
 
@@ -153,9 +151,12 @@ class PlainSockets:
         """One that waits and may be used by whom this permit is for, else a new one."""
         waiting = self._idle.get((place.host, place.port))
         while waiting:
-            found = waiting.pop()  # the one that was used last is the least likely to be closed by its server
-            if found.usable and self._loop.time() - found.since < _REUSED_FOR:
-                permit.check(found.address)
+            found = waiting[-1]  # the one that was used last is the least likely to be closed by its server
+            fresh = found.usable and self._loop.time() - found.since < _REUSED_FOR
+            if fresh:
+                permit.check(found.address)  # it stays for others where this one may not use it
+            waiting.pop()
+            if fresh:
                 return found
             found.abort()
         return await self._open(place, permit)
@@ -212,6 +213,9 @@ class PlainSockets:
         except BaseException:
             made.close()
             raise
+        if not connection.address:
+            connection.abort()
+            raise ConnectionResetError("the connection was closed as soon as it was there")
         return connection
 
     def close(self) -> None:
