@@ -18,8 +18,17 @@ from urllib.parse import urlsplit
 import msgspec
 
 __all__ = [
-    *("PlainConnection", "PlainResponse", "PlainHeaders", "Place", "place_of", "NotReached", "Improper", "Broken"),
-    *("AT_ONCE", "LONGEST_HEADER", "MOST_HEADERS"),
+    "PlainConnection",
+    "PlainResponse",
+    "PlainHeaders",
+    "Place",
+    "place_of",
+    "NotReached",
+    "Improper",
+    "Broken",
+    "AT_ONCE",
+    "LONGEST_HEADER",
+    "MOST_HEADERS",
 ]
 
 LONGEST_HEADER = 8190  # bytes of one header of a response
