@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from operator import methodcaller
+from os import urandom
 from typing import Any
 
 import msgspec
@@ -93,7 +93,7 @@ class Replay(msgspec.Struct, eq=False):
     def _ask_client(self) -> Result:
         asking, questions = self._round, self._questions
         single = asking.rules.single_use(asking.method, self._params)
-        state = asking.state_of(secrets.token_hex(12) if single else "")
+        state = asking.state_of(urandom(12).hex() if single else "")
         state.asked, state.answers, state.done = self._asked | questions.digests, self._answers, self._done
         return asking.input_required(questions.open, state)
 
