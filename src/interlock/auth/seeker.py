@@ -31,6 +31,7 @@ __all__ = ["Seeker", "Got", "scope_for"]
 
 _DENIED_FOR = 600.0  # seconds in which a user who said no to some scopes is not asked for them again
 _MOST_DENIED = 32
+_NO_TOKEN = Token(access=Secret(""), expires=0.0)
 _REFUSED_FOR_GOOD = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
     | {"invalid_target", "invalid_request", "invalid_dpop_proof"}
@@ -54,6 +55,8 @@ class Seeker:
         self._clock = clock
         self._prover: Prover | None = None
         self._denied: dict[frozenset[str], float] = {}
+        self._issuer: str | None = None
+        """Who granted the last token that is known of, also when that token is of no use any more."""
         self._key = f"server {plan.principal} {self.url}"
 
     def now(self) -> float:
@@ -80,7 +83,7 @@ class Seeker:
         standing = yield from self._load()
         if standing is not None and standing.token.access != used and standing.token.fresh(self._clock()):
             return Got(standing, "kept")
-        found = yield from self._discovered(demand, standing)
+        found = yield from self._discovered(demand)
         same = standing if standing is not None and standing.issuer == found.issuer else None
         if same is not None and refresh:
             got = yield from self._refreshed(same)
@@ -96,7 +99,9 @@ class Seeker:
         asked = standing.token.asked if standing is not None else ()
         if standing is not None and standing.token.access != used and set(demand.scope or ()) <= set(asked):
             return Got(standing, "kept")
-        found = yield from self._discovered(demand, standing)
+        found = yield from self._discovered(demand)
+        if standing is not None and standing.issuer != found.issuer:
+            standing, asked = None, ()  # keys and scopes of another issuer mean nothing to this one
         wanted = _union(asked, demand.scope if demand.scope is not None else found.scopes or ())
         if set(wanted) == set(asked):
             told = "the server wants scopes that were asked for already: asking again gives no more"
@@ -113,9 +118,10 @@ class Seeker:
 
     def _load(self) -> Flow[Standing | None]:
         standing = read_standing((yield Load(self._key)))
-        if standing is not None and self.plan.issuer not in (None, standing.issuer):
+        self._issuer = standing.issuer if standing is not None else None
+        if standing is None or self.plan.issuer not in (None, standing.issuer):
             return None  # the owner trusts another one now
-        return standing
+        return standing if standing.token.access else None
 
     def _saved(self, standing: Standing) -> Flow[Standing]:
         yield Save(self._key, kept(standing))
@@ -123,17 +129,22 @@ class Seeker:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _discovered(self, demand: Demand, standing: Standing | None) -> Flow[Found]:
-        prefer = self.plan.issuer or (standing.issuer if standing is not None else None)
+    def _spent(self, standing: Standing) -> Flow[None]:
+        """Of what is refused for good one thing is kept: whose client we were. Else a server could wait for that, and
+        then send the owner's credentials to an issuer of its choice."""
+        yield from self._saved(msgspec.structs.replace(standing, token=_NO_TOKEN, dpop_key=None))
+
+    def _discovered(self, demand: Demand) -> Flow[Found]:
+        prefer = self.plan.issuer or self._issuer
         found = yield from discover(self.url, demand, prefer=prefer, may_be_own=self.may_be_own)
         if self.plan.issuer not in (None, found.issuer):
             told = f"the server names {display(found.issuer, 200)} as its authorization server"
             raise AuthorizationFailed(f"{told}, and issuer= trusts another one")
-        moved = standing is not None and standing.issuer != found.issuer
-        if moved and self.plan.given is not None and self.plan.issuer is None:
+        moved = self._issuer is not None and self._issuer != found.issuer
+        if moved and self.plan.of_one_issuer and self.plan.issuer is None:
             told = f"the server has changed its authorization server to {display(found.issuer, 200)}"
             raise AuthorizationFailed(
-                f"{told}: the client_id= is of the one before; say issuer= if this one has it too"
+                f"{told}: the credentials are for the one before; say issuer= if they are for this"
             )
         return found
 
@@ -156,7 +167,7 @@ class Seeker:
         except AuthorizationFailed as error:
             if error.error not in _REFUSED_FOR_GOOD:
                 raise  # the server is in trouble: the refresh token is as good as before
-            yield Save(self._key, None)
+            yield from self._spent(standing)
             return None
         if new.refresh is None:
             new = msgspec.structs.replace(new, refresh=token.refresh)  # it is used again (OAuth 2.1 §4.3.2)
