@@ -24,7 +24,7 @@ from .secrets import Hidden, Secret
 from .signing import base64url
 from .standing import Registered, Token
 from .steps import Flow, Prepare, Visit
-from .tokens import TokenRequest, request_token
+from .tokens import TokenRequest, request_token, without
 from .urls import browser_url
 
 __all__ = ["Attempt", "log_in", "challenge_of", "code_in"]
@@ -154,8 +154,9 @@ def _once_each(answer: Secret) -> Hidden[str]:
 
 
 def _refusal(told: dict[str, str]) -> AuthorizationFailed:
-    error = display(told["error"], _ERROR_CHARS)
-    more = f" ({display(told['error_description'], 200)})" if told.get("error_description") else ""
+    ours = [told[name] for name in ("state", "code") if name in told]
+    error = display(without(told["error"], ours), _ERROR_CHARS)
+    more = f" ({display(without(told['error_description'], ours), 200)})" if told.get("error_description") else ""
     return AuthorizationFailed(f"the login was refused: {error}{more}", error)
 
 

@@ -20,6 +20,7 @@ from .dpop import Prover
 from .grants import client_credentials, enterprise_managed, workload_identity
 from .login import log_in
 from .plans import ClientCredentials, EnterpriseManaged, OAuth, Plan, WorkloadIdentity
+from .registration import asked_client
 from .secrets import Hidden, Secret
 from .signing import new_key
 from .standing import Registered, Standing, Token, kept, read_standing
@@ -154,6 +155,8 @@ class Seeker:
         if token.refresh is None:
             return None
         client = self._client_of(standing)
+        if client is not None and not client.able:
+            return None  # its credentials are not here any more: with others there is another login
         request = TokenRequest(
             endpoint=standing.token_endpoint,
             issuer=standing.issuer,
@@ -175,10 +178,13 @@ class Seeker:
         return Got((yield from self._saved(standing)), "refreshed")
 
     def _client_of(self, standing: Standing) -> Registered | None:
-        client = standing.client
-        if client is None or client.how != "given" or self.plan.given is None:
+        client, plan = standing.client, self.plan
+        if client is None or client.how != "given":
             return client
-        return msgspec.structs.replace(self.plan.given, method=client.method)
+        given = plan.given
+        if given is None and isinstance(plan, OAuth) and plan.ask_client is not None:
+            given = asked_client(plan.ask_client, standing.issuer)
+        return client if given is None else msgspec.structs.replace(given, method=client.method)
 
     def _granted(self, found: Found, demand: Demand, scope: tuple[str, ...], before: Standing | None) -> Flow[Got]:
         prover = self._prover_wanted(found, demand, before)
