@@ -150,6 +150,27 @@ def test_who_was_too_narrow_takes_the_wider_token_that_is_there():
     assert len(world.visits) == 2
 
 
+@pytest.mark.parametrize("how", ["other scopes", "refused tokens"])
+def test_no_server_has_a_user_log_in_again_and_again(how):
+    world = World()
+    seeker = world.seeker()
+    world.run(seeker.renewed(Demand(), None))
+
+    def more(number):
+        if how == "other scopes":
+            return seeker.widened(Demand(scope=(f"s{number}",)), None)
+        return seeker.renewed(Demand(), Secret(f"access-{number}"), refresh=False)
+
+    for number in range(1, 10):
+        world.run(more(number))
+    with pytest.raises(AuthorizationFailed, match="10 logins within 10 minutes"):
+        world.run(more(10))
+    assert len(world.visits) == 10
+    world.clock.now += 600
+    world.run(more(10))
+    assert len(world.visits) == 11
+
+
 def test_a_user_who_said_no_is_not_asked_the_same_again_soon():
     world = World()
     world.issuers[0].answer = lambda told: {"state": told["state"], "iss": ISSUER, "error": "access_denied"}

@@ -7,6 +7,7 @@ one asks and the others take what it got: a refresh token that is used twice is 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
@@ -32,6 +33,10 @@ __all__ = ["Seeker", "Got", "scope_for"]
 
 _DENIED_FOR = 600.0  # seconds in which a user who said no to some scopes is not asked for them again
 _MOST_DENIED = 32
+_MOST_LOGINS, _LOGINS_WITHIN = (
+    10,
+    600.0,
+)  # of one server, in so many seconds; a further one is refused, whatever it says
 _NO_TOKEN = Token(access=Secret(""), expires=0.0)
 _REFUSED_FOR_GOOD = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
@@ -56,6 +61,7 @@ class Seeker:
         self._clock = clock
         self._prover: Prover | None = None
         self._denied: dict[frozenset[str], float] = {}
+        self._logins: deque[float] = deque(maxlen=_MOST_LOGINS)
         self._issuer: str | None = None
         """Who granted the last token that is known of, also when that token is of no use any more."""
         self._key = f"server {plan.principal} {self.url}"
@@ -210,6 +216,7 @@ class Seeker:
     ) -> Flow[tuple[Registered | None, Token]]:
         plan = self.plan
         if isinstance(plan, OAuth):
+            self._count_login()
             return (yield from log_in(plan, found, scope, prover, self._clock))
         if isinstance(plan, ClientCredentials):
             return (yield from client_credentials(plan, found, scope, prover, self._clock))
@@ -232,6 +239,14 @@ class Seeker:
         if self._prover is None or (pem is not None and self._prover.pem != pem):
             self._prover = Prover(pem or new_key(), self._clock)
         return self._prover
+
+    def _count_login(self) -> None:
+        """A server that takes no token for long, or wants other scopes each time, does not open windows for ever."""
+        now = self._clock()
+        if len(self._logins) == _MOST_LOGINS and now - self._logins[0] < _LOGINS_WITHIN:
+            told = f"the server wanted {_MOST_LOGINS} logins within {_LOGINS_WITHIN / 60:g} minutes"
+            raise AuthorizationFailed(f"{told}: nobody is asked again before some of them have passed")
+        self._logins.append(now)
 
     def _check_denied(self, scope: tuple[str, ...]) -> None:
         until = self._denied.get(frozenset(scope), 0.0)
