@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.auth.challenges import Demand
 from interlock.auth.registration import registration_key
 from interlock.auth.standing import read_registered
 from interlock.wire.errors import AuthorizationFailed, LoginRequired
@@ -115,6 +116,35 @@ def test_a_registration_that_the_issuer_forgot_is_forgotten():
     with pytest.raises(AuthorizationFailed, match="invalid_client"):
         world.logged_in()
     assert world.records.load(registration_key(oauth(), ISSUER)) is None
+
+
+def test_an_issuer_that_lost_its_clients_is_registered_at_again():
+    """One that keeps them in memory, and was started anew: the refresh says so, or only the user sees it."""
+    issuer = Issuer()
+    world = World(issuer)
+    seeker = world.logged_in()
+    world.clock.now += 3600
+    route = world.routes[f"{ISSUER}/token"]
+    world.routes[f"{ISSUER}/token"] = lambda ask: said({"error": "invalid_client"}, 401)
+    assert world.run(seeker.current()) is None
+    world.routes[f"{ISSUER}/token"] = route
+    assert world.run(seeker.renewed(Demand(), None)).standing.client.id == "client-2"
+
+
+def test_a_login_that_nobody_came_back_from_is_begun_with_another_registration():
+    issuer = Issuer()
+    world = World(issuer)
+    world.logged_in()
+    visit, issuer.visit = issuer.visit, nobody
+    with pytest.raises(LoginRequired):
+        world.again()
+    issuer.visit = visit
+    assert world.again().standing.client.id == "client-2"
+    assert world.records.load(registration_key(oauth(), ISSUER)) is not None
+
+
+def nobody(url):
+    raise LoginRequired("nobody logged in")
 
 
 @pytest.mark.parametrize(

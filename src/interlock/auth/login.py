@@ -19,7 +19,7 @@ from ..wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from .discovery import Found
 from .dpop import Prover
 from .plans import OAuth
-from .registration import client_for, forgotten, registered_before
+from .registration import client_for, forgotten, forgotten_by, registered_before
 from .secrets import Hidden, Secret
 from .signing import base64url
 from .standing import Registered, Token
@@ -29,7 +29,6 @@ from .urls import browser_url
 
 __all__ = ["Attempt", "log_in", "challenge_of", "code_in"]
 
-_UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 _ERROR_CHARS = 64
 
 
@@ -67,7 +66,12 @@ def log_in(
         iss_promised=found.server.authorization_response_iss_parameter_supported,
     )
     url = _request_url(endpoint, attempt, client, found, scope)
-    answer: Secret = yield Visit(url=url, state=attempt.state.reveal())
+    try:
+        answer: Secret = yield Visit(url=url, state=attempt.state.reveal())
+    except LoginRequired:
+        if client.how == "registered":  # of an id that it has forgotten an issuer tells the user alone
+            yield from forgotten(plan, found.issuer)
+        raise
     code = code_in(answer, attempt)
     request = TokenRequest(
         endpoint=found.server.endpoint(), issuer=found.issuer, client=client, clock=clock, prover=prover
@@ -75,8 +79,7 @@ def log_in(
     try:
         token = yield from _redeemed(request, code, attempt, found, scope)
     except AuthorizationFailed as error:
-        if client.how == "registered" and error.error in _UNKNOWN_CLIENT:
-            yield from forgotten(plan, found.issuer)
+        yield from forgotten_by(plan, found.issuer, client, error)
         raise
     return client, token
 

@@ -14,16 +14,17 @@ from urllib.parse import urlsplit
 from ..wire.display import display
 from ..wire.errors import AuthorizationFailed, LoginRequired
 from .discovery import Found
-from .plans import OAuth
+from .plans import OAuth, Plan
 from .secrets import Secret
 from .standing import Method, Registered, kept, read_registered
 from .steps import Ask, Flow, Load, Said, Save
 from .tokens import method_for, number_in, refusal_in
 from .urls import is_loopback
 
-__all__ = ["client_for", "asked_client", "registration_key", "registered_before", "forgotten"]
+__all__ = ["client_for", "asked_client", "registration_key", "registered_before", "forgotten", "forgotten_by"]
 
 _LONGEST_ID = 2048
+_UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 _METHODS: tuple[Method, ...] = ("none", "client_secret_basic", "client_secret_post")
 
 
@@ -119,3 +120,10 @@ def _client_in(told: dict[str, Any], wanted: Method, redirect_uri: str) -> Regis
 def forgotten(plan: OAuth, issuer: str) -> Flow[None]:
     """The issuer does not know us any more: the next login registers anew."""
     yield Save(registration_key(plan, issuer), None)
+
+
+def forgotten_by(plan: Plan, issuer: str, client: Registered | None, refused: AuthorizationFailed) -> Flow[None]:
+    """The same, where the refusal says so; what the owner registered is his to mend."""
+    registered = client is not None and client.how == "registered"
+    if registered and isinstance(plan, OAuth) and refused.error in _UNKNOWN_CLIENT:
+        yield from forgotten(plan, issuer)

@@ -21,7 +21,7 @@ from .dpop import Prover
 from .grants import client_credentials, enterprise_managed, workload_identity
 from .login import log_in
 from .plans import ClientCredentials, EnterpriseManaged, OAuth, Plan, WorkloadIdentity
-from .registration import asked_client
+from .registration import asked_client, forgotten_by
 from .secrets import Hidden, Secret
 from .signing import new_key
 from .standing import Registered, Standing, Token, kept, read_standing
@@ -177,6 +177,7 @@ class Seeker:
             if error.error not in _REFUSED_FOR_GOOD:
                 raise  # the server is in trouble: the refresh token is as good as before
             yield from self._spent(standing)
+            yield from forgotten_by(self.plan, standing.issuer, client, error)
             return None
         if new.refresh is None:
             new = msgspec.structs.replace(new, refresh=token.refresh)  # it is used again (OAuth 2.1 §4.3.2)
