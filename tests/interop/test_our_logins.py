@@ -19,6 +19,7 @@ from interlock.transport.runner import bind, serve_http
 from interop.environments import PEERS
 from interop.told import served, story
 from support.examples import loaded
+from support.wire_peer import HANDSHAKE, MODERN
 
 REDIRECT = "http://127.0.0.1:33418/callback"
 
@@ -52,8 +53,8 @@ async def present(plan: OAuth, url: str) -> object:
     return got.standing.token.access
 
 
-@pytest.mark.parametrize("peer", ["mcp1", "mcp2"])
-async def test_the_official_client_logs_in_at_our_servers(peer: str, peer_python: Callable[[str], str]):
+@pytest.mark.parametrize(("peer", "revision"), [("mcp1", HANDSHAKE[-1]), ("mcp2", MODERN[-1])])
+async def test_the_official_client_logs_in_at_our_servers(peer: str, revision: str, peer_python: Callable[[str], str]):
     """Discovery, registration, a login on our page, a refresh, and one more login for a tool that needs more."""
     listener, stop = bind("127.0.0.1", 0), asyncio.Event()
     port = listener.getsockname()[1]
@@ -66,6 +67,7 @@ async def test_the_official_client_logs_in_at_our_servers(peer: str, peer_python
     finally:
         stop.set()
         await serving
+    assert saw["revision"] == revision
     assert saw["who"] == saw["who again"] and saw["who"].startswith("ada, through ")
     assert saw["tokens"] == 2 and saw["written"] == "1" and saw["registered"]
     assert saw["visits"] == ["notes:read", "notes:read notes:write"]

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 import time
+from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
@@ -80,6 +81,19 @@ class Kept:
         self.client = client_info
 
 
+@asynccontextmanager
+async def opened(transport):
+    """In the newest revision of the SDK: the revision, and how to call a tool."""
+    if sys.argv[1] == "mcp1":
+        async with transport as streams, ClientSession(streams[0], streams[1]) as session:
+            yield (await session.initialize()).protocolVersion, session.call_tool
+    else:
+        from mcp import Client
+
+        async with Client(transport) as client:
+            yield client.protocol_version, client.call_tool
+
+
 async def main(url, user, password):
     if sys.argv[1] == "mcp1":
         import httpx as http
@@ -90,15 +104,14 @@ async def main(url, user, password):
     auth = OAuthClientProvider(url, metadata, kept, person.visit, person.callback)
     async with (
         http.AsyncClient(auth=auth, timeout=30) as web,
-        streamable_http_client(url, http_client=web) as streams,
-        ClientSession(streams[0], streams[1]) as session,
+        opened(streamable_http_client(url, http_client=web)) as (revision, call),
     ):
-        await session.initialize()
-        saw["who"] = (await session.call_tool("whoami")).content[0].text
+        saw["revision"] = revision
+        saw["who"] = (await call("whoami", {})).content[0].text
         auth.context.token_expiry_time = time.time() - 1
-        saw["who again"] = (await session.call_tool("whoami")).content[0].text
+        saw["who again"] = (await call("whoami", {})).content[0].text
         saw["tokens"] = len(set(kept.accesses))
-        saw["written"] = (await session.call_tool("write", {"text": "hi"})).content[0].text
+        saw["written"] = (await call("write", {"text": "hi"})).content[0].text
     saw["visits"] = person.visits
     saw["registered"] = kept.client is not None
     print(json.dumps(saw))

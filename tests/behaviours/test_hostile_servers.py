@@ -112,6 +112,7 @@ def attempt(world, plan):
     return seeker
 
 
+@pytest.mark.requirement("SEC-016", "SEC-014")
 @pytest.mark.parametrize("document", MEMBERS)
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:40])
 def test_no_value_of_any_member_does_harm(document, value):
@@ -172,6 +173,7 @@ def test_a_refresh_that_is_answered_oddly_costs_nothing(answer):
     assert world.run(seeker.current()).by == "refreshed"
 
 
+@pytest.mark.requirement("SEC-016")
 @pytest.mark.parametrize(
     "header",
     [
@@ -207,6 +209,7 @@ def test_scopes_of_a_server_stay_within_bounds(scopes):
 TWO = "https://two.example.com"
 
 
+@pytest.mark.requirement("AUTH-DISC-010", "AUTH-024", "AUTH-DISC-003")
 @pytest.mark.parametrize("stage", ["metadata", "answer", "token", "registration"])
 def test_an_issuer_in_the_place_of_another_gets_nothing(stage):
     """The one who was asked is `ISSUER`; whichever of its answers the other one gives, no code goes to either."""
@@ -231,6 +234,7 @@ def test_an_issuer_in_the_place_of_another_gets_nothing(stage):
     assert [request.get("code") for request in two.requests] == (["code-1-of-" + ISSUER] if stage == "token" else [])
 
 
+@pytest.mark.requirement("AUTH-REG-017", "AUTH-REG-018", "AUTH-DISC-002")
 def test_a_server_that_changes_its_issuer_each_time_gets_a_login_each_time_and_no_more():
     issuers = [Issuer(f"https://as{number}.example.com") for number in range(4)]
     world = World(*issuers)

@@ -58,6 +58,7 @@ async def test_an_issuer_that_always_wants_another_nonce_is_asked_twice():
         assert host.asked.count("/as/token") == 2 and len(host.visits) == 1
 
 
+@pytest.mark.requirement("AUTH-049")
 async def test_a_server_that_takes_no_token_any_more_gets_one_refresh_and_one_login_of_each_request():
     async with guarded() as host, Client(host.url, auth=host.oauth()) as client:
         instead(host, "/mcp", lambda request: http(401, b"", "WWW-Authenticate: Bearer"))
@@ -69,6 +70,7 @@ async def test_a_server_that_takes_no_token_any_more_gets_one_refresh_and_one_lo
             assert len(host.visits) == 1 + number
 
 
+@pytest.mark.requirement("SEC-013")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("path", [DISCOVERED, ISSUED, "/as/register", "/as/token"])
 async def test_nothing_follows_a_redirect_to_somebody_else(path, status):
