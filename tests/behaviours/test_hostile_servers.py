@@ -212,7 +212,8 @@ TWO = "https://two.example.com"
 @pytest.mark.requirement("AUTH-DISC-010", "AUTH-024", "AUTH-DISC-003")
 @pytest.mark.parametrize("stage", ["metadata", "answer", "token", "registration"])
 def test_an_issuer_in_the_place_of_another_gets_nothing(stage):
-    """The one who was asked is `ISSUER`; whichever of its answers the other one gives, no code goes to either."""
+    """The one who was asked is `ISSUER`. Whichever answer the other gives, nothing of it is kept; a code goes
+    to the other only where the metadata of `ISSUER` itself name its token endpoint, and it can do nothing with it."""
     one, two = Issuer(), Issuer(TWO)
     world = World(one, two)
     match stage:
