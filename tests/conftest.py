@@ -15,6 +15,7 @@ from zlib import crc32
 import pytest
 
 from support import warm
+from support.manifest import Listener
 from support.watchdog import watched
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
@@ -111,6 +112,10 @@ def warm_servers(request: pytest.FixtureRequest) -> Any:
 
 
 # --- a share of the cases, where all of them say the same again -------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Listener(), Listener.__name__)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -102,14 +102,17 @@ async def test_errors_cross_threads_as_they_are(tmp_path):
 @over_all
 async def test_giving_up_in_another_thread_is_told_to_the_server(carrier, revision):
     async with talking(carrier, revision) as (client, peer):
+        hurry = []
 
         async def elsewhere():
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(None) as patience:
+                    hurry.extend([asyncio.get_running_loop().call_soon_threadsafe, patience.reschedule])
                     await client.call_tool("x")
 
         away = start(in_thread(elsewhere))
         request = await peer.expect("tools/call")
+        hurry[0](hurry[1], 0)
         assert (await peer.expect("notifications/cancelled"))["params"]["requestId"] == request["id"]
         await away
 
