@@ -77,9 +77,8 @@ async def _bounded(test: Any, arguments: dict[str, Any]) -> None:
 
 
 async def _tasks_gone() -> None:
-    for _ in range(200):
-        if len(asyncio.all_tasks()) == 1:
-            return
+    end = asyncio.get_running_loop().time() + 10
+    while len(asyncio.all_tasks()) > 1 and asyncio.get_running_loop().time() < end:
         await asyncio.sleep(0.005)
 
 

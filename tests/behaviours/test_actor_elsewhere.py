@@ -150,7 +150,7 @@ def test_a_closed_loop_is_an_error_and_no_hang(tmp_path):
     async def use_it(client):
         for use in (client.open, client.list_tools, client.ping):
             with pytest.raises(LocalError):
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(20):
                     await use()
 
     asyncio.run(use_it(client))
@@ -165,7 +165,7 @@ def test_after_its_loop_was_closed_close_still_ends_the_child(tmp_path):
     pid = asyncio.run(opened(client))
 
     async def close():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await client.close()
         await exited(pid)
 
