@@ -31,7 +31,7 @@ __all__ = [
     "MOST_HEADERS",
 ]
 
-LONGEST_HEADER = 8190  # bytes of one header of a response
+LONGEST_HEADER = 8190  # bytes of the first line or of one header of a response; more is no proper HTTP
 MOST_HEADERS = 128  # of a response
 _LONGEST_HEAD = 64 * 1024  # bytes of all that comes before the body, interim responses included
 _HELD = 128 * 1024  # bytes of a body that wait to be read; beyond it nothing is taken from the socket
@@ -191,7 +191,7 @@ class PlainConnection(asyncio.Protocol):
         self._head: asyncio.Future[PlainResponse] | None = None
         self._response: PlainResponse | None = None
         self._lines: list[tuple[str, str]] = []
-        self._head_bytes = 0
+        self._head_bytes = self._reason_bytes = 0
         self._finished = False
         self._reusable = False
         self._said_all = False
@@ -212,7 +212,8 @@ class PlainConnection(asyncio.Protocol):
         """Make a request; returns with the head of the response."""
         head = _head_of(verb, place, body, headers)
         self._url, self._parser = url, self._tools.HttpResponseParser(self)
-        self._lines, self._head_bytes, self._finished, self._reusable = [], 0, False, True
+        self._head_bytes = self._reason_bytes = 0
+        self._lines, self._finished, self._reusable = [], False, True
         coming: asyncio.Future[PlainResponse] = self._loop.create_future()
         self._head = coming
         try:
@@ -335,6 +336,12 @@ class PlainConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._finished:
             self._reusable = False  # one more, to a question nobody asked
+
+    def on_status(self, reason: bytes) -> None:
+        """The end of the first line, in as many pieces as it came."""
+        self._reason_bytes += len(reason)
+        if self._reason_bytes > LONGEST_HEADER:
+            raise Improper(f"its first line is longer than {LONGEST_HEADER} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._finished:
