@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from support.command_line import aimed, code_of, demo
 
 from interlock.cli.call import call, result_text
 from interlock.cli.progress import Progress
 from interlock.client.results import CallResult
 from interlock.wire.types.content import TextContent
 from interlock.wire.types.tools import Tool
+from support.command_line import aimed, code_of, demo
 
 
 @pytest.fixture(autouse=True)

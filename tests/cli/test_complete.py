@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from support.command_line import aimed, code_of, demo
 
 

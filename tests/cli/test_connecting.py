@@ -4,7 +4,6 @@ import asyncio
 import sys
 
 import pytest
-from support.command_line import Person, aimed, code_of, demo
 
 from interlock.cli import connecting
 from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of, tokens_folder
@@ -14,6 +13,7 @@ from interlock.cli.progress import Progress
 from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
 from interlock.wire import errors
+from support.command_line import Person, aimed, code_of, demo
 
 URL, LOCAL = Aim("url", "u", "https://example.com/mcp"), Aim("command", "c", ["x"])
 

@@ -1,9 +1,9 @@
 """cli/forms.py: what a server asks, answered by a person, or not."""
 
 import pytest
-from support.command_line import Person
 
 from interlock.cli.forms import Answerer, choices_of, read_field
+from support.command_line import Person
 
 FORM = {
     "type": "object",

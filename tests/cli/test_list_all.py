@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from support.command_line import aimed, code_of, demo
 
 from interlock import Server
+from support.command_line import aimed, code_of, demo
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ import asyncio
 import json
 
 import pytest
-from support.command_line import aimed, code_of, demo
 
 from interlock import Client, Server
 from interlock.cli import connecting, listen
+from support.command_line import aimed, code_of, demo
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from support.command_line import aimed, code_of, demo
 
 from interlock.cli.failing import Failure
 from interlock.cli.read import _bytes_of
 from interlock.wire.types.content import ResourceContents
+from support.command_line import aimed, code_of, demo
 
 
 @pytest.fixture(autouse=True)

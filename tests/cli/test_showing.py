@@ -6,7 +6,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.properties import many
 
 from interlock.cli.showing import (
     as_json,
@@ -22,6 +21,7 @@ from interlock.cli.showing import (
     table,
 )
 from interlock.wire.types.content import TextContent
+from support.properties import many
 
 HOSTILE = "\x1b]0;title\x07 \x9b31m \u202eback \u2066iso \x7f \u2028 \U000e0041"
 
