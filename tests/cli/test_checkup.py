@@ -30,7 +30,7 @@ async def examined(aim, *, seconds=20.0, **options):
 
 
 async def of_process(folder, body, **options):
-    command = command_of(write_server(folder, body), close_seconds=5.0)
+    command = command_of(write_server(folder, body), close_seconds=30.0)
     return await examined(Aim("command", "server", command), **options)
 
 
@@ -167,8 +167,7 @@ async def test_14_a_list_is_malformed(tmp_path):
     assert "inputSchema" in cause(found, "tools")
 
 
-async def test_15_it_does_not_end_when_its_stdin_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "SLOW_END", 0.05)
+async def test_15_it_does_not_end_when_its_stdin_does(tmp_path):
     body = LISTING.format(f"result(request, {{'tools': [{FINE_TOOL}]}})") + "\ntime.sleep(60)"
     command = command_of(write_server(tmp_path, body), close_seconds=0.1)
     found, _ = await examined(Aim("command", "server", command))

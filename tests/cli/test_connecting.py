@@ -1,7 +1,10 @@
 """cli/connecting.py: the client that the options describe, and how each failure ends."""
 
 import asyncio
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -169,3 +172,35 @@ def test_a_question_without_a_terminal_is_refused(monkeypatch, capsys):
     aimed(monkeypatch, demo())
     assert code_of("call", "x", "borrow") == 4
     assert "run it in a terminal" in capsys.readouterr().err
+
+
+SLOW = """
+import asyncio
+from pathlib import Path
+from interlock import Server
+server = Server("slow")
+
+@server.tool
+async def wait() -> str:
+    Path(__file__).with_suffix(".begun").touch()
+    await asyncio.sleep(600)
+    return ""
+"""
+
+
+def test_ctrl_c_at_a_real_process_ends_it_and_its_server(tmp_path):
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW)
+    words = [sys.executable, "-m", "interlock", "call", str(path), "wait"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while not path.with_suffix(".begun").exists():
+            assert time.monotonic() < end and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+    finally:
+        process.kill()
+        process.communicate()
