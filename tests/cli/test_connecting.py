@@ -17,6 +17,8 @@ from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
 from interlock.wire import errors
 from support.command_line import Person, aimed, code_of, demo
+from support.http_peer import HttpPeer, http
+from support.http_peer import server as http_server
 
 URL, LOCAL = Aim("url", "u", "https://example.com/mcp"), Aim("command", "c", ["x"])
 
@@ -172,6 +174,39 @@ def test_a_question_without_a_terminal_is_refused(monkeypatch, capsys):
     aimed(monkeypatch, demo())
     assert code_of("call", "x", "borrow") == 4
     assert "run it in a terminal" in capsys.readouterr().err
+
+
+async def talked(script, act, **given):
+    """A conversation with a scripted endpoint, from the options to the end."""
+    async with HttpPeer(script) as peer:
+        aim = Aim("url", peer.url, peer.url)
+        return await connecting._talk(aim, options(aim, **given), act, Progress()), peer
+
+
+async def test_a_url_is_spoken_to_with_its_headers(monkeypatch):
+    async def act(client, progress):
+        return len(await client.list_tools())
+
+    monkeypatch.setenv("TOKEN", "t")
+    tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"}
+    found, peer = await talked(http_server(tools_list=tools), act, bearer="TOKEN", header=["X-Team: blue"])
+    assert found == 1
+    assert {request.header("authorization") for request in peer.requests} == {"Bearer t"}
+    assert {request.header("x-team") for request in peer.requests} == {"blue"}
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, 6), (404, 3), (500, 3)])
+async def test_a_url_that_turns_us_away_has_a_code(status, code):
+    with pytest.raises(Failure) as caught:
+        await talked(lambda request, stream: http(status), None)
+    assert caught.value.code == code and caught.value.hint
+
+
+async def test_kept_tokens_ask_nobody_and_a_login_that_is_wanted_is_code_6():
+    tokens_folder().mkdir(parents=True, mode=0o700)
+    with pytest.raises(Failure) as caught:
+        await talked(lambda request, stream: http(401 if request.verb == "POST" else 404), None)
+    assert caught.value.code == 6
 
 
 SLOW = """
