@@ -19,6 +19,7 @@ from interlock.wire.errors import LocalError
 from support.asgi import begin, call_tool, message, post
 from support.auth_tokens import NOW, RESOURCE, bound, jwk_of, proof_of, protection, signer, token
 from support.http_peer import HttpPeer, http
+from support.sessions import OverSession
 
 LATER = 4e9  # in the real time of a whole application
 
@@ -101,6 +102,21 @@ async def test_in_a_batch_all_that_is_called_counts():
     _, app = house()
     batch = [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "wipe"}} for n in (1, 2)]
     assert (await post(app, batch, bearer() | {"mcp-session-id": "x"}).answer()).status == 403
+
+
+@pytest.mark.parametrize("beside", [1, None, [], "x", {}, {"method": 1}, {"method": "tools/call", "params": {"name": 1}}])
+async def test_what_is_no_call_hides_no_other_of_its_batch(beside):
+    """Members of a batch are answered one by one: so are they judged (2025-03-26)."""
+    _, app = house()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wipe"}}
+    async with OverSession(app, "2025-03-26", **bearer()) as peer:
+        for batch in ([beside, call], [call, beside], [beside, call, beside]):
+            talk = await peer.post(batch).answer()
+            assert talk.status == 403 and b"gone" not in talk.body
+        spaced = b" \n\t" + json.dumps([beside, call]).encode()
+        assert (await peer.post(spaced).answer()).status == 403
+    app.stop()
+    await app.settle(0)
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"{}", b"[1]", b'{"method":"tools/call","params":{"name":1}}', b"\xff"])

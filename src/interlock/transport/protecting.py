@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -26,6 +26,7 @@ from ..state.memory_store import MemoryStore
 from ..state.store import Store
 from ..wire.errors import InternalError, StoreFull
 from ..wire.exchange import Principal
+from ..wire.frames import is_batch
 from .asks import asked
 from .endpoints import endpoint_of
 from .issuer_app import IssuerApp
@@ -163,26 +164,31 @@ class _Named(msgspec.Struct):
     name: str
 
 
-_calls = msgspec.json.Decoder(_Call | list[_Call])
+_calls = msgspec.json.Decoder(_Call)
+_batches = msgspec.json.Decoder(list[Raw])
 _names = msgspec.json.Decoder(_Named)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _called(body: bytes) -> list[str]:
-    """The tools that are called; what cannot be read calls none, and is refused where it is read for good."""
+    """The tools that are called; what cannot be read calls none, and is refused where it is read for good.
+
+    A batch is read member by member, as it is carried out: one that is no call hides none of the others.
+    """
     try:
-        found: Any = _calls.decode(body)
+        members = _batches.decode(body) if is_batch(body) else [body]
     except _UNREADABLE:
         return []
-    names: list[str] = []
-    calls = cast("list[_Call]", found if isinstance(found, list) else [found])
-    for call in calls:
-        if call.method == "tools/call" and call.params is not UNSET:
-            try:
-                names.append(_names.decode(call.params).name)
-            except _UNREADABLE:
-                continue
-    return names
+    return [name for member in members if (name := _name_in(member)) is not None]
+
+
+def _name_in(member: bytes | Raw) -> str | None:
+    try:
+        call = _calls.decode(member)
+        wanted = call.method == "tools/call" and call.params is not UNSET
+        return _names.decode(call.params).name if wanted else None
+    except _UNREADABLE:
+        return None
 
 
 def _text(headers: Headers, name: bytes) -> str | None:
