@@ -129,3 +129,10 @@ def test_a_meter_fills_up_again():
     assert meter.take() and not meter.take()
     now[0] = 0.0  # a clock that was set back gives nothing
     assert not meter.take()
+
+
+async def test_a_document_is_used_where_there_is_no_room_to_keep_it():
+    house = House(store=MemoryStore(Bounds(entries=1), clock=lambda: 1_000_000.0))
+    await house.register(MEMBERS)
+    house.documents[ID] = said()
+    assert [(await house.app._clients.find(ID)).name for _ in range(2)] == ["App"] * 2 and len(house.asked) == 2

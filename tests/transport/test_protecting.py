@@ -104,7 +104,9 @@ async def test_in_a_batch_all_that_is_called_counts():
     assert (await post(app, batch, bearer() | {"mcp-session-id": "x"}).answer()).status == 403
 
 
-@pytest.mark.parametrize("beside", [1, None, [], "x", {}, {"method": 1}, {"method": "tools/call", "params": {"name": 1}}])
+@pytest.mark.parametrize(
+    "beside", [1, None, [], "x", {}, {"method": 1}, {"method": "tools/call", "params": {"name": 1}}]
+)
 async def test_what_is_no_call_hides_no_other_of_its_batch(beside):
     """Members of a batch are answered one by one: so are they judged (2025-03-26)."""
     _, app = house()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -117,7 +118,8 @@ class ClientStore:
             raise
         finally:
             until = self._server.clock() + seconds
-            await self._server.store.put(key, body, until=until, owner=self._owner)
+            with suppress(StoreFull):  # then it is fetched again the next time, at the same rate
+                await self._server.store.put(key, body, until=until, owner=self._owner)
 
     async def _fetch(self, id: str) -> tuple[bytes, float]:
         """From where it says it is and from nowhere else: no redirects, nothing large, nothing inside our network."""

@@ -10,16 +10,17 @@ import base64
 import binascii
 import hashlib
 import hmac
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from ..wire.errors import StoreFull
 from ..wire.patterns import pattern
 from .assertions import ASSERTION_TYPE, check_client_assertion, check_identity
 from .client_store import ClientStore
-from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
+from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient, hashed
 from .grant_store import Grant, GrantStore
+from .guesses import Guesses, place_of
 from .issuer import AuthorizationServer
 from .jwt import is_token
 from .proofs import BadProof, Proof, check_proof
@@ -29,6 +30,7 @@ from .steps import Ask, Said
 
 __all__ = ["Desk"]
 
+_TRIES, _PAUSE = 10, 6.0  # wrong secrets of one client from one place; then one every so many seconds
 _VERIFIER = pattern(r"[A-Za-z0-9._~-]{43,128}")
 
 
@@ -41,32 +43,32 @@ class Desk:
         ask: Callable[[Ask], Awaitable[Said]],
     ) -> None:
         self._server, self._clients, self._grants, self._ask = server, clients, grants, ask
+        self._guesses = Guesses(server.clock, _TRIES, _PAUSE)
         self._kinds = {CODE: self._code, REFRESH: self._refresh, MACHINE: self._machine, JWT_BEARER: self._identity}
 
-    async def token(self, body: bytes, headers: Mapping[str, str]) -> Reply:
-        """One token request (RFC 6749 §3.2)."""
+    async def token(self, body: bytes, headers: Mapping[str, str], address: str = "") -> Reply:
+        """One token request (RFC 6749 §3.2). `address` is where it comes from, as far as that is known."""
         try:
             form = read_form(body)
             grant = self._kinds.get(form.get("grant_type", ""))
             if grant is None or (form["grant_type"] == JWT_BEARER and not self._server.providers):
                 raise OAuthError("unsupported_grant_type", "this grant_type is not known here")
-            client = await self._client(form, headers)
+            client = await self._client(form, headers, address)
             if form["grant_type"] not in client.grants:
                 raise OAuthError("unauthorized_client", "this client may not use this grant")
-            key = await self._key(client, headers)
-            answer = await grant(form, client, key)
+            proof = self._proof(client, headers)
+            answer = await grant(form, client, None if proof is None else proof.key)
+            await self._count(proof)
             await self._clients.used(client)
         except OAuthError as error:
             return error.reply()
-        except StoreFull:
-            return OAuthError("temporarily_unavailable", "no room: try again later", 503).reply()
         return as_json(200, answer)
 
-    async def revoke(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+    async def revoke(self, body: bytes, headers: Mapping[str, str], address: str = "") -> Reply:
         """Give a refresh token back, and with it all that came of it (RFC 7009). Access tokens end by themselves."""
         try:
             form = read_form(body)
-            client = await self._client(form, headers)
+            client = await self._client(form, headers, address)
             token = form.get("token")
             if token is None:
                 raise OAuthError("invalid_request", "token is missing")
@@ -79,7 +81,7 @@ class Desk:
 
     # --- who asks ---------------------------------------------------------------------------------
 
-    async def _client(self, form: Mapping[str, str], headers: Mapping[str, str]) -> KnownClient:
+    async def _client(self, form: Mapping[str, str], headers: Mapping[str, str], address: str) -> KnownClient:
         """The client, authenticated in the one way it used (§2.3); a public one is who it says."""
         basic, assertion = _basic_in(headers.get("authorization")), form.get("client_assertion")
         if sum((basic is not None, "client_secret" in form, assertion is not None)) > 1:
@@ -93,7 +95,7 @@ class Desk:
             client = await self._clients.find(id)
             if secret is None and client.public:
                 return client
-            if secret is None or not client.has_secret(secret):
+            if secret is None or not self._knows(client, secret, address):
                 raise OAuthError("invalid_client", "the client is not known, or its secret is wrong", 401)
             return client
         except OAuthError as error:
@@ -101,6 +103,17 @@ class Desk:
                 asked = ("www-authenticate", 'Basic realm="token"')
                 raise OAuthError(error.error, str(error), 401, asked) from None
             raise
+
+    def _knows(self, client: KnownClient, secret: str, address: str) -> bool:
+        """By place and client: who guesses elsewhere makes the client itself not wait, nor anybody who signs."""
+        guessed = f"{place_of(address)} {hashed(client.id)}"
+        if wait := self._guesses.take(guessed):
+            again = ("retry-after", str(math.ceil(wait)))
+            raise OAuthError("temporarily_unavailable", "too many wrong secrets: try again later", 429, again)
+        if not client.has_secret(secret):
+            return False
+        self._guesses.right(guessed)
+        return True
 
     async def _by_assertion(self, form: Mapping[str, str], assertion: str) -> KnownClient:
         if form.get("client_assertion_type") != ASSERTION_TYPE:
@@ -112,20 +125,22 @@ class Desk:
             raise OAuthError("invalid_client", "the assertion is of another client, or was used before", 401)
         return client
 
-    async def _key(self, client: KnownClient, headers: Mapping[str, str]) -> str | None:
-        """The key that the token is to be bound to (RFC 9449 §5)."""
+    def _proof(self, client: KnownClient, headers: Mapping[str, str]) -> Proof | None:
+        """Of the key that the token is to be bound to (RFC 9449 §5)."""
         proof = headers.get("dpop")
         if proof is None:
             if client.bound:
                 raise OAuthError("invalid_dpop_proof", "this client gets tokens for a key only: send a proof")
             return None
         try:
-            found: Proof = check_proof(proof, "POST", self._server.endpoint("token"), self._server.clock())
+            return check_proof(proof, "POST", self._server.endpoint("token"), self._server.clock())
         except BadProof as bad:
             raise OAuthError("invalid_dpop_proof", str(bad)) from None
-        if not await self._grants.first_use(f"dpop {found.once}", found.until):
+
+    async def _count(self, proof: Proof | None) -> None:
+        """Of proofs that got a token only: others can be made by anybody, and would fill the store."""
+        if proof is not None and not await self._grants.first_use(f"dpop {proof.once}", proof.until):
             raise OAuthError("invalid_dpop_proof", "the proof was used before")
-        return found.key
 
     # --- what for ---------------------------------------------------------------------------------
 
@@ -152,12 +167,21 @@ class Desk:
         token = form.get("refresh_token")
         if token is None:
             raise OAuthError("invalid_request", "refresh_token is missing")
+        held = await self._grants.behind(token, client.id)  # what is asked for wrongly costs no login
+        self._same_resource(form, held)
+        scopes = self._narrowed(form.get("scope"), held.scopes)
         grant, fresh = await self._grants.rotate(token, client.id, key)
-        self._same_resource(form, grant)
-        asked = form.get("scope")
-        scopes = grant.scopes if asked is None else tuple(scope for scope in asked.split(" ") if scope in grant.scopes)
         answer = self._server.access_token(grant.subject, client.id, scopes, grant.resource, key)
         return answer | {"refresh_token": fresh}
+
+    def _narrowed(self, asked: str | None, granted: tuple[str, ...]) -> tuple[str, ...]:
+        """Never more than was granted (RFC 6749 §6); nothing of it at all is no request for a token."""
+        if asked is None:
+            return granted
+        found = tuple(scope for scope in asked.split(" ") if scope in granted)
+        if granted and not found:
+            raise OAuthError("invalid_scope", "none of these scopes was granted")
+        return found
 
     async def _machine(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
         """A client for itself (RFC 6749 §4.4): only one that the owner named, and that showed who it is."""

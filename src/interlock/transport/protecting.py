@@ -185,8 +185,9 @@ def _called(body: bytes) -> list[str]:
 def _name_in(member: bytes | Raw) -> str | None:
     try:
         call = _calls.decode(member)
-        wanted = call.method == "tools/call" and call.params is not UNSET
-        return _names.decode(call.params).name if wanted else None
+        if call.method != "tools/call" or call.params is UNSET:
+            return None
+        return _names.decode(call.params).name
     except _UNREADABLE:
         return None
 
