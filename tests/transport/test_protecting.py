@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 
 import pytest
 
@@ -15,11 +16,13 @@ from interlock.state.memory_store import MemoryStore
 from interlock.transport import protecting
 from interlock.transport.http_server import HttpApp
 from interlock.transport.protecting import Protector
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import LocalError, StoreError
 from support.asgi import begin, call_tool, message, post
+from support.auth_house import House
 from support.auth_tokens import NOW, RESOURCE, bound, jwk_of, proof_of, protection, signer, token
 from support.http_peer import HttpPeer, http
 from support.sessions import OverSession
+from support.stores import opened
 
 LATER = 4e9  # in the real time of a whole application
 
@@ -177,6 +180,53 @@ async def test_the_nonce_comes_with_the_refusal():
     nonce = dict(no.headers)["dpop-nonce"]
     again = lines_of(authorization=f"DPoP {good}", dpop=proof_of(good, nonce=nonce, jti="j2"))
     assert not isinstance(await guard.admit(again, "POST", "/mcp"), HttpRefusal)
+
+
+async def test_processes_that_share_a_store_share_used_proofs_and_nonces(tmp_path):
+    """Two applications with nothing in common but a file: what one gave or saw, the other knows."""
+    apps = [house(nonces=True)[0].asgi(state=tmp_path / "state.db") for _ in range(2)]
+    good, nonce = bound(exp=LATER), None
+
+    async def asked(app, jti):
+        proof = proof_of(good, jti=jti, iat=time.time(), nonce=nonce)
+        talk = await post(app, message("tools/list"), {"authorization": f"DPoP {good}", "dpop": proof}).answer()
+        return talk.status, talk.headers.get("dpop-nonce")
+
+    status, nonce = await asked(apps[0], "1")
+    assert status == 401 and nonce
+    assert (await asked(apps[1], "2"))[0] == 200
+    assert (await asked(apps[0], "2"))[0] == 401 and (await asked(apps[0], "3"))[0] == 200
+    for app in apps:
+        app.stop()
+        await app._let_go()
+
+
+async def test_a_store_of_the_server_counts_before_that_of_the_endpoint(tmp_path):
+    async with opened("sqlite", tmp_path) as store:
+        guards = [Protector(protection(nonces=True), "/mcp", clock=lambda: NOW, store=store) for _ in range(2)]
+        await guards[0].share(MemoryStore())
+        good = bound()
+        no = await guards[0].admit(lines_of(authorization=f"DPoP {good}", dpop=proof_of(good)), "POST", "/mcp")
+        nonce = dict(no.headers)["dpop-nonce"]
+        again = lines_of(authorization=f"DPoP {good}", dpop=proof_of(good, nonce=nonce, jti="j2"))
+        assert not isinstance(await guards[1].admit(again, "POST", "/mcp"), HttpRefusal)
+
+
+def test_several_processes_are_no_authorization_server_without_a_store_of_all(tmp_path):
+    server = Server("s", auth=House().server.protection())
+    with pytest.raises(LocalError, match="share its store"):
+        server.asgi(state=tmp_path / "state.db")
+
+
+async def test_a_store_that_cannot_be_used_lets_nobody_in(caplog):
+    class Broken(MemoryStore):
+        async def put(self, *arguments, **named):
+            raise StoreError("the file is locked")
+
+    guard = Protector(protection(), "/mcp", clock=lambda: NOW, store=Broken())
+    good = bound()
+    no = await guard.admit(lines_of(authorization=f"DPoP {good}", dpop=proof_of(good)), "POST", "/mcp")
+    assert isinstance(no, HttpRefusal) and no.status == 503 and "the file is locked" in caplog.text
 
 
 # --- an issuer on a socket ---

@@ -15,7 +15,7 @@ import msgspec
 
 from ..state.memory_store import MemoryStore
 from ..state.sealing import Seal
-from ..state.store import State, Store
+from ..state.store import State
 from ..wire.errors import AuthorizationFailed, LocalError
 from .challenges import scopes_in
 from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
@@ -85,7 +85,7 @@ class AuthorizationServer:
         pem = new_key() if key is None else key if isinstance(key, Secret) else Secret(key)
         self._signer = Signer(pem)
         self._key_id = thumbprint(self._signer.public_jwk())
-        self.store: Store = store or MemoryStore()
+        self.store: State = store or MemoryStore()
         seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
         self.seal = Seal([seal_key], store=self.store)
         self.providers = {each.issuer: (each, self._source(each)) for each in providers}

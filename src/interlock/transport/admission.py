@@ -21,6 +21,7 @@ from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
 from .http_call import HttpCall, Message, Receive, Send
 from .http_places import below
+from .joining import Sharing
 from .protecting import Protector, protector_of
 from .sending import send_whole
 
@@ -45,6 +46,12 @@ class Admission:
         self._protector = None if auth is None else protector_of(auth, path, handler, guard.named)
         self.asks = auth is not None or authenticate is not None
         """Is anybody asked who he is?"""
+
+    def share(self, sharing: Sharing) -> None:
+        """One of several processes: used proofs and nonces are those of all of them."""
+        if (protector := self._protector) is not None:
+            protector.check_shared()
+            sharing.on_ready.append(lambda: protector.share(sharing.state))
 
     # --- for everybody ----------------------------------------------------------------------------
 

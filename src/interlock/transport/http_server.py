@@ -109,6 +109,8 @@ class HttpApp:
         asker = asker_of(handler)
         self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
         self.shared = self._sharing is not None
+        if self._sharing is not None:
+            self._admission.share(self._sharing)
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):

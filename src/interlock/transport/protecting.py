@@ -6,6 +6,7 @@ The rules are in auth/judging.py; here its questions to the issuer become reques
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator
@@ -17,14 +18,15 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ..auth.judging import Admitted, Judge, Turned, Unsure
-from ..auth.proofs import BadProof
+from ..auth.proofs import BadProof, Nonces
 from ..auth.protection import Protection, metadata_document, metadata_paths
 from ..auth.steps import Ask, Said, Step
 from ..auth.urls import checked_url, origin_in
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
-from ..state.store import Store
-from ..wire.errors import InternalError, StoreFull
+from ..state.sealing import agreed_key
+from ..state.store import State
+from ..wire.errors import InternalError, LocalError, StoreError
 from ..wire.exchange import Principal
 from ..wire.frames import is_batch
 from .asks import asked
@@ -50,14 +52,17 @@ class Protector:
         path: str,
         *,
         name: str | None = None,
-        store: Store | None = None,
+        store: State | None = None,
         scopes_of: ScopesOf | None = None,
         allowed_hosts: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._judge = Judge(protection, clock)
+        self._judge, self._clock = Judge(protection, clock), clock
         self._issuer = endpoint_of(protection.issuer, allowed_hosts=protection.allowed_hosts)
-        self._store = store or MemoryStore()
+        self._store: State = store or MemoryStore()
+        self._agreed = not (protection.nonces and self._store.shared)
+        """Are our nonces those of all who share the store?"""
+        self._rules = protection
         self._scopes_of = scopes_of
         server = protection.server
         self.beside = None if server is None else IssuerApp(server, allowed_hosts=allowed_hosts)
@@ -69,6 +74,24 @@ class Protector:
         document = msgspec.json.encode(metadata_document(protection, name))
         headers = (("content-type", "application/json"), ("cache-control", _METADATA_AGE))
         self._documents = {path: HttpRefusal(200, headers, document) for path in metadata_paths(protection)}
+
+    def check_shared(self) -> None:
+        """Can several processes serve this together? Each would give codes that the others do not know."""
+        if self.beside is not None and not self.beside.server.store.shared:
+            raise LocalError(
+                "several processes are one authorization server only if they share its store: give the "
+                "AuthorizationServer store=SQLiteStore(path) and key=, or run one process"
+            )
+
+    async def share(self, store: State) -> None:
+        """From now on with all who have this store, unless the server brought one of its own that others see."""
+        if not self._store.shared:
+            self._store, self._agreed = store, not self._rules.nonces
+
+    async def _agree(self) -> None:
+        name = hashlib.sha256(self._rules.resource.encode()).hexdigest()[:16]
+        self._judge.nonces = Nonces(self._clock, key=await agreed_key(self._store, f"{name}/nonce"))
+        self._agreed = True
 
     def serves(self, path: str) -> bool:
         return path in self._documents or (self.beside is not None and self.beside.serves(path))
@@ -84,12 +107,14 @@ class Protector:
         token, proof = (_text(headers, name) for name in (b"authorization", b"dpop"))
         begin = partial(self._judge.judge, token, proof, verb, self._above + place)
         try:
+            if not self._agreed:
+                await self._agree()
             found = await self._judged(begin)
             if found.proof is not None and not await self._first(found):
                 raise self._judge.unproved(BadProof("the proof was used before"))
         except Turned as turned:
             return _refusal(turned)
-        except (Unsure, TimeoutError, StoreFull) as error:
+        except (Unsure, TimeoutError, StoreError) as error:
             log.warning("! a token could not be checked: %s", error)
             told = InternalError("Tokens cannot be checked at the moment: try again")
             return HttpRefusal.saying(503, told, ("retry-after", "5"))
