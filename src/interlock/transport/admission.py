@@ -17,6 +17,7 @@ from ..auth.judging import Admitted
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard
 from ..revisions.http_rules import Headers, HttpRefusal
+from ..state.store import State
 from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
 from .http_call import HttpCall, Message, Receive, Send
@@ -52,6 +53,10 @@ class Admission:
         if (protector := self._protector) is not None:
             protector.check_shared()
             sharing.on_ready.append(lambda: protector.share(sharing.state))
+
+    @property
+    def stores(self) -> tuple[State, ...]:
+        return () if self._protector is None else self._protector.stores
 
     # --- for everybody ----------------------------------------------------------------------------
 

@@ -83,6 +83,11 @@ class Protector:
                 "AuthorizationServer store=SQLiteStore(path) and key=, or run one process"
             )
 
+    @property
+    def stores(self) -> tuple[State, ...]:
+        """Without them nobody gets a token, or gets in with one."""
+        return (self._store,) if self.beside is None else (self._store, self.beside.server.store)
+
     async def share(self, store: State) -> None:
         """From now on with all who have this store, unless the server brought one of its own that others see."""
         if not self._store.shared:
