@@ -23,6 +23,7 @@ __all__ = [
     "prover",
     "protection",
     "signer",
+    "stranger",
     "token",
 ]
 

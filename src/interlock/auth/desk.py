@@ -10,28 +10,35 @@ import base64
 import binascii
 import hashlib
 import hmac
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
+from ..wire.display import display
 from ..wire.patterns import pattern
-from .assertions import ASSERTION_TYPE, check_client_assertion, check_identity
+from .assertions import ASSERTION_TYPE, ID_JAG, check_client_assertion, check_identity
 from .client_store import ClientStore
 from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient, hashed
 from .grant_store import Grant, GrantStore
 from .guesses import Guesses, place_of
 from .issuer import AuthorizationServer
-from .jwt import is_token
+from .jwt import BadToken, is_token, read_written, text_of
 from .proofs import BadProof, Proof, check_proof
 from .replies import OAuthError, Reply, as_json, read_form
 from .signing import base64url
 from .steps import Ask, Said
+from .workloads import check_workload
 
 __all__ = ["Desk"]
 
 _TRIES, _PAUSE = 10, 6.0  # wrong secrets of one client from one place; then one every so many seconds
 _VERIFIER = pattern(r"[A-Za-z0-9._~-]{43,128}")
+
+_NOBODY = KnownClient(id="", grants=(JWT_BEARER,))
+"""Who shows no more than the statement of a platform."""
+log = logging.getLogger("interlock.auth")
 
 
 class Desk:
@@ -51,9 +58,10 @@ class Desk:
         try:
             form = read_form(body)
             grant = self._kinds.get(form.get("grant_type", ""))
-            if grant is None or (form["grant_type"] == JWT_BEARER and not self._server.providers):
+            if grant is None or (grant == self._identity and not (self._server.providers or self._server.platforms)):
                 raise OAuthError("unsupported_grant_type", "this grant_type is not known here")
-            client = await self._client(form, headers, address)
+            nobody = grant == self._identity and not _names_client(form, headers)
+            client = _NOBODY if nobody else await self._client(form, headers, address)
             if form["grant_type"] not in client.grants:
                 raise OAuthError("unauthorized_client", "this client may not use this grant")
             proof = self._proof(client, headers)
@@ -193,7 +201,9 @@ class Desk:
         return self._server.access_token(client.id, client.id, scopes, resource, key)
 
     async def _identity(self, form: Mapping[str, str], client: KnownClient, key: str | None) -> dict[str, Any]:
-        """Somebody of an enterprise, by what its own provider says (ID-JAG)."""
+        """Somebody of an enterprise, by what its own provider says (ID-JAG); or a program of a platform."""
+        if client is _NOBODY:
+            return await self._workload(form, key)
         if client.public and client.kind != "document":
             raise OAuthError("invalid_client", "this grant needs a client that authenticates", 401)
         found = await check_identity(form.get("assertion", ""), client.id, self._server, self._ask)
@@ -208,6 +218,27 @@ class Desk:
         scopes = tuple(scope for scope in wanted if scope in self._server.scopes)
         return self._server.access_token(found.subject, client.id, scopes, resource, key)
 
+    async def _workload(self, form: Mapping[str, str], key: str | None) -> dict[str, Any]:
+        """A program, by what its platform says; it needs no client id (EXT-WIF-001)."""
+        try:
+            written = read_written(form.get("assertion", ""))
+            issuer = text_of(written.claims, "iss")
+            known = self._server.platforms.get(issuer or "")
+            if written.type == ID_JAG:
+                raise OAuthError("invalid_client", "this grant needs a client that authenticates", 401)
+            if known is None:
+                raise BadToken("its issuer is not trusted here")
+            platform, keys = known
+            found = check_workload(written, platform, await keys.of(written.key_id, self._ask), self._server)
+        except BadToken as bad:
+            log.info("! a workload was refused: %s", bad)
+            raise OAuthError("invalid_grant", f"the assertion is not accepted: {bad}") from None
+        resource, scopes = self._resource(form), self._narrowed(form.get("scope"), found.workload.scopes)
+        if found.once is not None and not await self._grants.first_use(found.once, found.until):
+            raise OAuthError("invalid_grant", "the assertion was used before")
+        log.info("= a token for the workload %s", display(found.subject, 200))
+        return self._server.access_token(found.subject, found.subject, scopes, resource, key)
+
     def _resource(self, form: Mapping[str, str]) -> str:
         found = self._server.resource_of(form.get("resource"))
         if found is None:
@@ -218,6 +249,13 @@ class Desk:
         """A token is for what was allowed, whatever is asked for later (RFC 8707 §2.2)."""
         if "resource" in form and self._server.resource_of(form["resource"]) != grant.resource:
             raise OAuthError("invalid_target", "resource is another one than was allowed")
+
+
+def _names_client(form: Mapping[str, str], headers: Mapping[str, str]) -> bool:
+    """Does anybody say which client asks?"""
+    return "authorization" in headers or any(
+        name in form for name in ("client_id", "client_secret", "client_assertion")
+    )
 
 
 def _rebound(grant: Grant, key: str | None) -> Grant:

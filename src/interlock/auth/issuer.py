@@ -17,16 +17,19 @@ from ..state.memory_store import MemoryStore
 from ..state.sealing import Seal
 from ..state.store import State
 from ..wire.errors import AuthorizationFailed, LocalError
+from .asked_keys import AskedKeys
 from .challenges import scopes_in
 from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
 from .key_source import KeySource
 from .passwords import check_hash
 from .proofs import PROOF_ALGORITHMS
-from .protection import Protection
+from .protection import Protection, check_owned_url
+from .public_keys import ALGORITHMS
 from .redirects import check_redirect
 from .secrets import Secret
 from .signing import Signer, new_key, thumbprint
-from .urls import canonical, checked_url, is_loopback, origin_in
+from .urls import canonical, checked_url, origin_in
+from .workloads import WorkloadPlatform
 
 __all__ = ["AuthorizationServer", "IdentityProvider", "Users"]
 
@@ -43,6 +46,13 @@ class IdentityProvider(msgspec.Struct, frozen=True, kw_only=True):
     keys_url: str | None = None
     keys: tuple[Mapping[str, Any], ...] | None = None
     algorithms: tuple[str, ...] = ("ES256", "RS256", "PS256")
+
+    def __post_init__(self) -> None:
+        check_owned_url(self.issuer, "issuer")
+        if self.keys_url is not None:
+            check_owned_url(self.keys_url, "keys_url")
+        if not self.algorithms or not set(self.algorithms) <= ALGORITHMS:
+            raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
 
 
 class AuthorizationServer:
@@ -66,13 +76,15 @@ class AuthorizationServer:
         registration: bool = True,
         documents: bool = True,
         providers: Iterable[IdentityProvider] = (),
+        platforms: Iterable[WorkloadPlatform] = (),
         schemes: Iterable[str] = (),
         access_seconds: float = 300.0,
         refresh_seconds: float = 30 * 86400.0,
         allowed_hosts: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.issuer, self.clock = _checked_issuer(issuer), clock
+        check_owned_url(issuer, "issuer")
+        self.issuer, self.clock = issuer, clock
         self.resources = tuple(resources)
         self.users, self.scopes = users, tuple(scopes)
         self.registration, self.documents, self.schemes = registration, documents, frozenset(schemes)
@@ -88,7 +100,9 @@ class AuthorizationServer:
         self.store: State = store or MemoryStore()
         seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
         self.seal = Seal([seal_key], store=self.store)
-        self.providers = {each.issuer: (each, self._source(each)) for each in providers}
+        self.providers = {each.issuer: (each, self._keys_of(each)) for each in providers}
+        self.platforms = {each.issuer: (each, self._keys_of(each)) for each in platforms}
+        self._check_platforms()
 
     def __repr__(self) -> str:
         return f"AuthorizationServer({self.issuer!r})"
@@ -107,6 +121,10 @@ class AuthorizationServer:
             raise LocalError("access_seconds: from 30 to 3600, and refresh_seconds beyond that")
         for client in self.clients.values():
             self._check_client(client)
+            if MACHINE in client.grants and not callable(self.users) and client.id in self.users:
+                raise LocalError(
+                    f"{client.id!r} is a user and a client that acts for itself: tokens of both look alike"
+                )
 
     def _check_client(self, client: KnownClient) -> None:
         try:
@@ -119,8 +137,13 @@ class AuthorizationServer:
         if client.kind != "owner" or not set(client.grants) <= {CODE, REFRESH, MACHINE, JWT_BEARER}:
             raise LocalError(f"the client {client.id!r}: these grants are not known")
 
-    def _source(self, provider: IdentityProvider) -> KeySource:
-        return KeySource(provider.issuer, provider.algorithms, self.clock, url=provider.keys_url, given=provider.keys)
+    def _check_platforms(self) -> None:
+        for platform, _ in self.platforms.values():
+            if not all(set(each.scopes) <= set(self.scopes) for each in platform.workloads):
+                raise LocalError(f"the platform {platform.issuer!r}: a workload has scopes that are not known here")
+
+    def _keys_of(self, who: IdentityProvider | WorkloadPlatform) -> AskedKeys:
+        return AskedKeys(KeySource(who.issuer, who.algorithms, self.clock, url=who.keys_url, given=who.keys))
 
     # --- what it says -----------------------------------------------------------------------------
 
@@ -138,7 +161,7 @@ class AuthorizationServer:
 
     def metadata(self) -> dict[str, Any]:
         """RFC 8414 §2; the last ones are only for readers who want the shape of OpenID."""
-        grants = [CODE, REFRESH, MACHINE, *([JWT_BEARER] if self.providers else [])]
+        grants = [CODE, REFRESH, MACHINE, *([JWT_BEARER] if self.providers or self.platforms else [])]
         found: dict[str, Any] = {
             "issuer": self.issuer,
             "authorization_endpoint": self.endpoint("authorize"),
@@ -218,16 +241,6 @@ class AuthorizationServer:
         made = self._signer.signed({"typ": "at+jwt", "kid": self._key_id}, claims)
         answer: dict[str, Any] = {"access_token": made, "token_type": "DPoP" if key else "Bearer"}
         return answer | {"expires_in": int(self.access_seconds), "scope": scope}
-
-
-def _checked_issuer(issuer: str) -> str:
-    try:
-        parts = checked_url(issuer, "issuer")
-    except AuthorizationFailed as error:
-        raise LocalError(str(error)) from None
-    if parts.query or (parts.scheme != "https" and not is_loopback(parts.hostname or "")):
-        raise LocalError("issuer: a URL with https and without a query (http only on this machine)")
-    return issuer
 
 
 def _canonical(resource: str) -> str:

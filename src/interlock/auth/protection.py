@@ -17,7 +17,15 @@ from .urls import canonical, checked_url, is_loopback, well_known
 if TYPE_CHECKING:
     from .issuer import AuthorizationServer
 
-__all__ = ["Introspection", "Protection", "challenge", "metadata_document", "metadata_paths", "widened"]
+__all__ = [
+    "Introspection",
+    "Protection",
+    "challenge",
+    "check_owned_url",
+    "metadata_document",
+    "metadata_paths",
+    "widened",
+]
 
 _WELL_KNOWN = "oauth-protected-resource"
 
@@ -34,7 +42,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        _check_url(self.url, "introspection")
+        check_owned_url(self.url, "introspection")
 
     def secret(self) -> str:
         held = self.client_secret
@@ -79,10 +87,10 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """An authorization server whose endpoints are served beside the MCP endpoint (see its `protection`)."""
 
     def __post_init__(self) -> None:
-        _check_url(self.resource, "resource")
-        _check_url(self.issuer, "issuer")
+        check_owned_url(self.resource, "resource")
+        check_owned_url(self.issuer, "issuer")
         if self.keys_url is not None:
-            _check_url(self.keys_url, "keys_url")
+            check_owned_url(self.keys_url, "keys_url")
         if not self.algorithms or not set(self.algorithms) <= ALGORITHMS:
             raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
         if not 0 <= self.leeway <= 300:
@@ -105,7 +113,8 @@ def _alike(said: str, resource: str) -> bool:
         return False
 
 
-def _check_url(url: str, what: str) -> None:
+def check_owned_url(url: str, what: str) -> None:
+    """What an owner wrote down as the address of somebody to trust; `LocalError` for what is none."""
     try:
         parts = checked_url(url, what)
     except AuthorizationFailed as error:

@@ -9,9 +9,9 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ..auth.judging import Admitted, Judge, Turned, Unsure
 from ..auth.proofs import BadProof, Nonces
 from ..auth.protection import Protection, metadata_document, metadata_paths
-from ..auth.steps import Ask, Said, Step
+from ..auth.steps import Ask, Said, Step, driven
 from ..auth.urls import checked_url, origin_in
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
@@ -33,9 +33,8 @@ from .asks import asked
 from .endpoints import endpoint_of
 from .issuer_app import IssuerApp
 
-__all__ = ["Protector", "ScopesOf", "driven", "protector_of"]
+__all__ = ["Protector", "ScopesOf", "protector_of"]
 
-T = TypeVar("T")
 ScopesOf = Callable[[str, Principal], tuple[str, ...]]
 """The scopes that a tool needs, as far as it is there for this caller."""
 log = logging.getLogger("interlock.http")
@@ -165,24 +164,6 @@ def protector_of(protection: Protection, path: str, handler: Any, allowed_hosts:
     store = getattr(handler, "store", None)
     scopes_of: ScopesOf | None = getattr(handler, "scopes_of", None)
     return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, allowed_hosts=allowed_hosts)
-
-
-async def driven(flow: Generator[Step, Any, T], step: Step | None, ask: Callable[[Ask], Awaitable[Said]]) -> T:
-    """A flow that has nothing but questions, up to its end; `step` is its first one if it has begun."""
-    try:
-        step = step or next(flow)
-        while True:
-            assert isinstance(step, Ask)
-            try:
-                said = await ask(step)
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(said)
-    except StopIteration as end:
-        return end.value
-    finally:
-        flow.close()
 
 
 class _Call(msgspec.Struct):
