@@ -115,8 +115,8 @@ class Judge:
     def _admit(self, claims: Mapping[str, Any]) -> Admitted:
         """What the claims say about the caller, once they are believed."""
         check_times(claims, self._clock(), Times(leeway=self._rules.leeway))
-        if not self._rules.takes(audiences_of(claims)):
-            raise BadToken("it is for another audience")
+        if not self._rules.takes(meant := audiences_of(claims)):
+            raise BadToken("it is for another audience" if meant else "it names no audience (aud)")
         subject = text_of(claims, "sub")
         if subject is None:
             raise BadToken("it names no subject")
