@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 
 import pytest
@@ -140,6 +141,14 @@ async def test_two_authorizations_are_none():
 def test_there_is_one_who_says_who_asks():
     with pytest.raises(LocalError, match="both"):
         HttpApp(Server("s"), auth=protection(), authenticate=lambda headers: HttpRefusal(401))
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"), [(House().server, "protection()"), ("a-token", "Protection"), (True, "Prot")]
+)
+def test_what_is_no_protection_is_said_so(auth, told):
+    with pytest.raises(LocalError, match=re.escape(told)):
+        Server("s", auth=auth).asgi()
 
 
 @pytest.mark.parametrize("scopes", ["read", ["a b"], ["a", "a"], [""]])

@@ -9,7 +9,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,14 +17,14 @@ from ..state.memory_store import MemoryStore
 from ..state.sealing import Seal
 from ..state.store import State
 from ..wire.errors import AuthorizationFailed, LocalError
+from ..wire.patterns import pattern
 from .asked_keys import AskedKeys
 from .challenges import scopes_in
 from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
 from .key_source import KeySource
 from .passwords import check_hash
 from .proofs import PROOF_ALGORITHMS
-from .protection import Protection, check_owned_url
-from .public_keys import ALGORITHMS
+from .protection import Protection, check_listed, check_owned_url, check_trusted
 from .redirects import check_redirect
 from .secrets import Secret
 from .signing import Signer, new_key, thumbprint
@@ -33,8 +33,10 @@ from .workloads import WorkloadPlatform
 
 __all__ = ["AuthorizationServer", "IdentityProvider", "Users"]
 
+T = TypeVar("T")
 Users: TypeAlias = Mapping[str, str] | Callable[[str, str], Awaitable[str | None]]
 """Names and what `hash_password` made of their passwords; or who answers for a name and a password with a subject."""
+_HASH = pattern(r"[0-9a-f]{64}")
 _PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
 _ASSERTIONS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
 
@@ -48,11 +50,7 @@ class IdentityProvider(msgspec.Struct, frozen=True, kw_only=True):
     algorithms: tuple[str, ...] = ("ES256", "RS256", "PS256")
 
     def __post_init__(self) -> None:
-        check_owned_url(self.issuer, "issuer")
-        if self.keys_url is not None:
-            check_owned_url(self.keys_url, "keys_url")
-        if not self.algorithms or not set(self.algorithms) <= ALGORITHMS:
-            raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
+        check_trusted(self.issuer, self.keys_url, self.keys, self.algorithms)
 
 
 class AuthorizationServer:
@@ -85,12 +83,14 @@ class AuthorizationServer:
     ) -> None:
         check_owned_url(issuer, "issuer")
         self.issuer, self.clock = issuer, clock
+        for name, value in (("resources", resources), ("scopes", scopes), ("schemes", schemes)):
+            check_listed(value, name)
         self.resources = tuple(resources)
         self.users, self.scopes = users, tuple(scopes)
         self.registration, self.documents, self.schemes = registration, documents, frozenset(schemes)
         self.access_seconds, self.refresh_seconds = access_seconds, refresh_seconds
         self.allowed_hosts = tuple(allowed_hosts)
-        self.clients = {client.id: client for client in clients}
+        self.clients = _by_name("clients", ((client.id, client) for client in clients))
         self._check()
         if key is None and store is not None and store.shared:
             raise LocalError("a store that others share needs a key= that they share, too: make one with new_key()")
@@ -100,8 +100,8 @@ class AuthorizationServer:
         self.store: State = store or MemoryStore()
         seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
         self.seal = Seal([seal_key], store=self.store)
-        self.providers = {each.issuer: (each, self._keys_of(each)) for each in providers}
-        self.platforms = {each.issuer: (each, self._keys_of(each)) for each in platforms}
+        self.providers = _by_name("providers", ((each.issuer, (each, self._keys_of(each))) for each in providers))
+        self.platforms = _by_name("platforms", ((each.issuer, (each, self._keys_of(each))) for each in platforms))
         self._check_platforms()
 
     def __repr__(self) -> str:
@@ -127,6 +127,9 @@ class AuthorizationServer:
                 )
 
     def _check_client(self, client: KnownClient) -> None:
+        check_listed(client.redirect_uris, f"the client {client.id!r}: redirect_uris")
+        if client.secret_hash is not None and not _HASH.fullmatch(client.secret_hash):
+            raise LocalError(f"the client {client.id!r}: secret_hash is what hash_secret(...) makes, never the secret")
         try:
             for uri in client.redirect_uris:
                 check_redirect(uri, self.schemes)
@@ -199,6 +202,8 @@ class AuthorizationServer:
 
     def protection(self, resource: str | None = None, **more: Any) -> Protection:
         """For `Server(auth=...)` in this process: the application serves the endpoints of both."""
+        if resource is not None and self.resource_of(resource) is None:
+            raise LocalError(f"{resource!r} is none of the resources that this server gives tokens for")
         given: dict[str, Any] = {"resource": resource or self.resources[0], "algorithms": ("ES256",)}
         given |= {"issuer": self.issuer, "keys": tuple(self.key_set()["keys"]), "server": self}
         given |= {"scopes_supported": self.scopes, **more}
@@ -241,6 +246,16 @@ class AuthorizationServer:
         made = self._signer.signed({"typ": "at+jwt", "kid": self._key_id}, claims)
         answer: dict[str, Any] = {"access_token": made, "token_type": "DPoP" if key else "Bearer"}
         return answer | {"expires_in": int(self.access_seconds), "scope": scope}
+
+
+def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Of two with one name nobody knows which is meant."""
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise LocalError(f"{what}: {name!r} is there twice")
+        found[name] = value
+    return found
 
 
 def _canonical(resource: str) -> str:

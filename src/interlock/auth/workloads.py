@@ -14,8 +14,8 @@ import msgspec
 
 from ..wire.errors import LocalError
 from .jwt import BadToken, Times, Written, audiences_of, check_times, text_of
-from .protection import check_owned_url
-from .public_keys import ALGORITHMS, PublicKey
+from .protection import check_listed, check_trusted
+from .public_keys import PublicKey
 
 if TYPE_CHECKING:
     from .issuer import AuthorizationServer
@@ -55,13 +55,11 @@ class WorkloadPlatform(msgspec.Struct, frozen=True, kw_only=True):
     """Does each of them count once? Platforms that give a program one for an hour mean it to be shown again."""
 
     def __post_init__(self) -> None:
-        check_owned_url(self.issuer, "issuer")
-        if self.keys_url is not None:
-            check_owned_url(self.keys_url, "keys_url")
+        check_trusted(self.issuer, self.keys_url, self.keys, self.algorithms)
         if not self.workloads or not all(each.subject for each in self.workloads):
             raise LocalError(f"the platform {self.issuer!r}: name the programs in it (workloads=), nobody else gets in")
-        if not self.algorithms or not set(self.algorithms) <= ALGORITHMS:
-            raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
+        for each in self.workloads:
+            check_listed(each.scopes, f"the workload {each.subject!r}: scopes")
         if not 60 <= self.seconds <= 86400:
             raise LocalError("seconds: from 60 to 86400")
 

@@ -11,8 +11,9 @@ import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from ..auth.issuer import AuthorizationServer
 from ..auth.judging import Admitted
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard
@@ -41,6 +42,9 @@ class Admission:
         self, path: str, handler: Any, guard: Guard, *, authenticate: Authenticate | None, auth: Protection | None
     ) -> None:
         auth = auth or getattr(handler, "auth", None)
+        if auth is not None and not isinstance(cast(Any, auth), Protection):
+            told = "issuer.protection()" if isinstance(auth, AuthorizationServer) else "Protection(...)"
+            raise LocalError(f"auth is {type(auth).__name__}: give {told}")
         if auth is not None and authenticate is not None:
             raise LocalError("auth and authenticate both say who asks: give one of them")
         self._authenticate, self._guard = authenticate, guard
