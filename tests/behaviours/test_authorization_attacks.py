@@ -229,6 +229,20 @@ async def test_a_client_is_shown_as_text_whatever_it_calls_itself(text):
     assert page.headers["x-frame-options"] == "DENY" and "__Host-" in page.headers["set-cookie"]
 
 
+@requirement("SEC-03", "SEC-06", "SEC-07")
+async def test_the_page_says_all_that_is_asked_and_its_cookie_goes_to_nobody_else():
+    house = House()
+    page = await house.page(scope="read write")
+    for told in ("Pub", "<li>read</li><li>write</li>", "<strong>127.0.0.1:7777</strong>", CALLBACK, MCP):
+        assert told in page.body.decode()
+    cookie = page.headers["set-cookie"]
+    assert cookie.startswith("__Host-") and all(
+        flag in cookie for flag in ("; Secure", "; HttpOnly", "; SameSite=Strict", "; Path=/")
+    )
+    for uri in (CALLBACK + "/", CALLBACK + "?x=1", CALLBACK.upper(), CALLBACK.replace("127.0.0.1", "localhost")):
+        assert (await house.page(redirect_uri=uri)).status == 400
+
+
 @requirement("SEC-04")
 @pytest.mark.parametrize(
     "headers",
