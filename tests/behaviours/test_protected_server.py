@@ -116,7 +116,7 @@ async def test_what_a_call_needs_is_told_at_once_and_every_time_alike(revision):
 
 @pytest.mark.requirement("SEC-36")
 async def test_nobody_is_asked_for_more_than_he_needs_now():
-    """What single tools need is listed neither in the first challenge nor in the metadata; a call names what it lacks."""
+    """What single tools need is in neither the first challenge nor the metadata; a call that lacks it names it."""
     app = house()
     assert params_of(await asked(app, "2026-07-28", LIST, None))[1]["scope"] == "read"
     path = "/.well-known/oauth-protected-resource"
