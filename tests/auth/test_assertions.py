@@ -159,3 +159,15 @@ def test_a_provider_is_described_well(wrong):
 
 async def test_a_subject_that_no_server_would_read_is_not_granted():
     assert (await as_somebody(identity(sub="x" * 1010))).json["error"] == "invalid_grant"
+
+
+async def test_an_assertion_says_for_which_of_several_resources_it_is():
+    house = enterprise()
+    house.server.resources = (MCP + "2", MCP)
+    form = {"grant_type": JWT_BEARER, "assertion": identity()}
+    talk = await house.post("/token", form, **house.basic("app"))
+    assert read_written(talk.json["access_token"]).claims["aud"] == MCP
+    other = await house.post(
+        "/token", {**form, "assertion": identity(jti="2"), "resource": MCP + "2"}, **house.basic("app")
+    )
+    assert other.json["error"] == "invalid_target"

@@ -219,3 +219,15 @@ async def test_a_store_without_room_is_no_failure_of_who_asks():
     code = await house.code()
     talk = await house.redeem(code)
     assert (talk.status, talk.json["error"]) == (503, "temporarily_unavailable")
+
+
+async def test_a_client_may_be_given_some_scopes_only():
+    known = [
+        KnownClient(id="machine", secret_hash=hash_secret(SECRET), grants=("client_credentials",), scopes=("read",)),
+        KnownClient(id="public", redirect_uris=(CALLBACK,), scopes=("write",)),
+    ]
+    house = House(clients=known)
+    assert claims(await house.post("/token", {**FORM, "scope": "read write"}, **house.basic()))["scope"] == "read"
+    assert (await house.post("/token", {**FORM, "scope": "write"}, **house.basic())).json["error"] == "invalid_scope"
+    assert claims(await house.redeem(await house.code(scope="read write")))["scope"] == "write"
+    assert (await house.page(scope="read")).status == 303  # invalid_scope, told to the client

@@ -43,6 +43,8 @@ AS, MCP = "https://as.example.com", "https://mcp.example.com/mcp"
             "clients": [KnownClient(id="ada", secret_hash="0" * 64, grants=("client_credentials",))],
             "users": {"ada": ADA},
         },
+        {"clients": [KnownClient(id="c", scopes=("admin",))]},
+        {"clients": [KnownClient(id="c", scopes="read")], "scopes": ["read"]},
         {"providers": [IdentityProvider(issuer=AS)] * 2},
         {"platforms": [WorkloadPlatform(issuer=AS, workloads=(Workload(subject="x"),))] * 2},
     ],

@@ -164,7 +164,7 @@ class Desk:
             raise OAuthError("invalid_grant", "code_verifier does not fit")
         if grant.key is not None and grant.key != key:
             raise OAuthError("invalid_grant", "the code is bound to another key")
-        self._same_resource(form, grant)
+        self._same_resource(form, grant.resource)
         answer = self._server.access_token(grant.subject, client.id, grant.scopes, grant.resource, key)
         if REFRESH in client.grants:
             kept = _rebound(grant, key if client.public else None)
@@ -176,7 +176,7 @@ class Desk:
         if token is None:
             raise OAuthError("invalid_request", "refresh_token is missing")
         held = await self._grants.behind(token, client.id)  # what is asked for wrongly costs no login
-        self._same_resource(form, held)
+        self._same_resource(form, held.resource)
         scopes = self._narrowed(form.get("scope"), held.scopes)
         grant, fresh = await self._grants.rotate(token, client.id, key)
         answer = self._server.access_token(grant.subject, client.id, scopes, grant.resource, key)
@@ -195,7 +195,7 @@ class Desk:
         """A client for itself (RFC 6749 §4.4): only one that the owner named, and that showed who it is."""
         if client.public or client.kind != "owner":
             raise OAuthError("unauthorized_client", "this client may not use this grant")
-        resource, scopes = self._resource(form), self._server.scopes_for(form.get("scope"))
+        resource, scopes = self._resource(form), self._server.scopes_for(form.get("scope"), client.scopes)
         if scopes is None:
             raise OAuthError("invalid_scope", "none of these scopes is known here")
         return self._server.access_token(client.id, client.id, scopes, resource, key)
@@ -210,7 +210,7 @@ class Desk:
         resource = self._server.resource_of(found.resource or form.get("resource"))
         if resource is None:
             raise OAuthError("invalid_grant", "the assertion is for a resource that is not here")
-        self._resource(form)
+        self._same_resource(form, resource)
         asked = form.get("scope")
         wanted = found.scopes if asked is None else tuple(word for word in asked.split(" ") if word in found.scopes)
         if not await self._grants.first_use(found.once, found.until):
@@ -245,9 +245,9 @@ class Desk:
             raise OAuthError("invalid_target", "resource is none that tokens are given for here")
         return found
 
-    def _same_resource(self, form: Mapping[str, str], grant: Grant) -> None:
+    def _same_resource(self, form: Mapping[str, str], allowed: str) -> None:
         """A token is for what was allowed, whatever is asked for later (RFC 8707 §2.2)."""
-        if "resource" in form and self._server.resource_of(form["resource"]) != grant.resource:
+        if "resource" in form and self._server.resource_of(form["resource"]) != allowed:
             raise OAuthError("invalid_target", "resource is another one than was allowed")
 
 

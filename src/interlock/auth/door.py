@@ -96,7 +96,7 @@ class Door:
         resource = self._server.resource_of(form.get("resource"))
         if resource is None:
             raise OAuthError("invalid_target", "resource is none that tokens are given for here")
-        scopes = self._server.scopes_for(form.get("scope"))
+        scopes = self._server.scopes_for(form.get("scope"), client.scopes)
         if scopes is None:
             raise OAuthError("invalid_scope", "none of these scopes is known here")
         return _Asked(

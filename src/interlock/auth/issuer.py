@@ -128,6 +128,9 @@ class AuthorizationServer:
 
     def _check_client(self, client: KnownClient) -> None:
         check_listed(client.redirect_uris, f"the client {client.id!r}: redirect_uris")
+        check_listed(client.scopes, f"the client {client.id!r}: scopes")
+        if not set(client.scopes or ()) <= set(self.scopes):
+            raise LocalError(f"the client {client.id!r}: it has scopes that are not known here")
         if client.secret_hash is not None and not _HASH.fullmatch(client.secret_hash):
             raise LocalError(f"the client {client.id!r}: secret_hash is what hash_secret(...) makes, never the secret")
         try:
@@ -221,10 +224,10 @@ class AuthorizationServer:
             return None
         return next((each for each in self.resources if _canonical(each) == wanted), None)
 
-    def scopes_for(self, asked: str | None) -> tuple[str, ...] | None:
-        """Of what was asked for, what there is; None where nothing of it is."""
-        wanted = scopes_in(asked or "")
-        found = tuple(scope for scope in wanted if scope in self.scopes)
+    def scopes_for(self, asked: str | None, most: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
+        """Of what was asked for, what there is, and is among `most`; None where nothing of it is."""
+        wanted, possible = scopes_in(asked or ""), self.scopes if most is None else most
+        found = tuple(scope for scope in wanted if scope in self.scopes and scope in possible)
         return None if wanted and not found and wanted != ("offline_access",) else found
 
     def access_token(
