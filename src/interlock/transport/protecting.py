@@ -26,7 +26,7 @@ from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
 from ..state.sealing import agreed_key
 from ..state.store import State
-from ..wire.errors import InternalError, LocalError, StoreError
+from ..wire.errors import InternalError, LocalError, NotOpen, StoreError
 from ..wire.exchange import Principal
 from ..wire.frames import is_batch
 from .asks import asked
@@ -59,6 +59,7 @@ class Protector:
         self._judge, self._clock = Judge(protection, clock), clock
         self._issuer = endpoint_of(protection.issuer, allowed_hosts=protection.allowed_hosts)
         self._store: State = store or MemoryStore()
+        self._brought = self._store.shared
         self._agreed = not (protection.nonces and self._store.shared)
         """Are our nonces those of all who share the store?"""
         self._rules = protection
@@ -88,8 +89,11 @@ class Protector:
         return (self._store,) if self.beside is None else (self._store, self.beside.server.store)
 
     async def share(self, store: State) -> None:
-        """From now on with all who have this store, unless the server brought one of its own that others see."""
-        if not self._store.shared:
+        """From now on with all who have this store, unless the server brought one of its own that others see.
+
+        Called again where an application begins again: what was opened for it before is closed.
+        """
+        if not self._brought:
             self._store, self._agreed = store, not self._rules.nonces
 
     async def _agree(self) -> None:
@@ -118,7 +122,7 @@ class Protector:
                 raise self._judge.unproved(BadProof("the proof was used before"))
         except Turned as turned:
             return _refusal(turned)
-        except (Unsure, TimeoutError, StoreError) as error:
+        except (Unsure, TimeoutError, StoreError, NotOpen) as error:
             log.warning("! a token could not be checked: %s", error)
             told = InternalError("Tokens cannot be checked at the moment: try again")
             return HttpRefusal.saying(503, told, ("retry-after", "5"))
