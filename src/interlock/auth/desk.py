@@ -13,6 +13,7 @@ import hmac
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -96,11 +97,11 @@ class Desk:
             raise OAuthError("invalid_request", "one way to authenticate is enough")
         try:
             if assertion is not None:
-                return await self._by_assertion(form, assertion)
+                return await self._by_assertion(form, assertion, address)
             id, secret = basic or (form.get("client_id"), form.get("client_secret"))
             if form.get("client_id", id) != id:
                 raise OAuthError("invalid_client", "two different clients", 401)
-            client = await self._clients.find(id)
+            client = await self._clients.find(id, address)
             if secret is None and client.public:
                 return client
             if secret is None or not self._knows(client, secret, address):
@@ -123,11 +124,11 @@ class Desk:
         self._guesses.right(guessed)
         return True
 
-    async def _by_assertion(self, form: Mapping[str, str], assertion: str) -> KnownClient:
+    async def _by_assertion(self, form: Mapping[str, str], assertion: str, address: str) -> KnownClient:
         if form.get("client_assertion_type") != ASSERTION_TYPE:
             raise OAuthError("invalid_client", "client_assertion_type is not known", 401)
         audiences = (self._server.issuer, self._server.endpoint("token"))
-        find, now = self._clients.find, self._server.clock()
+        find, now = partial(self._clients.find, address=address), self._server.clock()
         client, once, until = await check_client_assertion(assertion, find, audiences, now)
         if form.get("client_id", client.id) != client.id or not await self._grants.first_use(once, until):
             raise OAuthError("invalid_client", "the assertion is of another client, or was used before", 401)

@@ -63,11 +63,11 @@ class Door:
 
     # --- the request ------------------------------------------------------------------------------
 
-    async def show(self, query: str, cookies: str = "") -> Reply:
+    async def show(self, query: str, cookies: str = "", address: str = "") -> Reply:
         """The page, for a request that is in order. Before a client and its redirect URI are known nobody is sent."""
         try:
             form = read_form(query)
-            client = await self._clients.find(form.get("client_id"))
+            client = await self._clients.find(form.get("client_id"), address)
             uri = _redirect_of(client, form.get("redirect_uri"))
         except OAuthError as error:
             return error_page(str(error), 429 if error.status == 429 else 400)
@@ -146,12 +146,12 @@ class Door:
 
     # --- the answer -------------------------------------------------------------------------------
 
-    async def decide(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+    async def decide(self, body: bytes, headers: Mapping[str, str], address: str = "") -> Reply:
         """What the person posted. `headers` have names in small letters."""
         try:
             form = read_form(body)
             asked = self._ticket_in(form, headers)
-            client = await self._clients.find(asked.client)
+            client = await self._clients.find(asked.client, address)
             if not client.may_redirect(asked.redirect_uri):
                 raise OAuthError("invalid_request", "the client has changed since it asked")
         except OAuthError as error:

@@ -141,12 +141,11 @@ class IssuerApp:
         return as_json(200, self.server.key_set(), ("cache-control", "public, max-age=300"))
 
     async def _show(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._door.show(
-            scope.get("query_string", b"").decode("latin-1"), headers.as_text().get("cookie", "")
-        )
+        query, cookies = scope.get("query_string", b"").decode("latin-1"), headers.as_text().get("cookie", "")
+        return await self._door.show(query, cookies, _address(scope))
 
     async def _decide(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._door.decide(body, headers.as_text())
+        return await self._door.decide(body, headers.as_text(), _address(scope))
 
     async def _token(self, scope: Message, headers: Headers, body: bytes) -> Reply:
         return await self._desk.token(body, headers.as_text(), _address(scope))
@@ -156,7 +155,7 @@ class IssuerApp:
 
     async def _register(self, scope: Message, headers: Headers, body: bytes) -> Reply:
         try:
-            return as_json(201, await self._clients.register(body))
+            return as_json(201, await self._clients.register(body, _address(scope)))
         except OAuthError as error:
             return error.reply()
 
