@@ -13,6 +13,7 @@ import pytest
 
 from interlock import AuthorizationServer, Introspection, Server
 from interlock.auth.grant_store import Grant, GrantStore
+from interlock.auth.steps import Said
 from interlock.revisions.http_rules import Headers, HttpRefusal
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport import protecting
@@ -20,7 +21,7 @@ from interlock.transport.issuer_app import IssuerApp
 from interlock.transport.protecting import Protector
 from interlock.transport.runner import bind, serve_http
 from support.auth_house import AS, CALLBACK, MCP, House, challenge_of, served_by
-from support.auth_tokens import NOW, jwk_of, protection, signer, token
+from support.auth_tokens import ISSUER, NOW, jwk_of, protection, signer, token
 from support.http_peer import HttpPeer, http
 from support.names import Names
 
@@ -172,6 +173,26 @@ async def test_an_issuer_that_hangs_lets_nobody_in_and_holds_nobody_for_long(kin
         async with asyncio.timeout(20):
             found = await asyncio.gather(*(guard.admit(said(token()), "POST", "/mcp") for _ in range(5)))
         assert {no.status for no in found} == {503}
+
+
+async def test_tokens_that_are_made_up_do_not_flood_the_issuer(monkeypatch):
+    monkeypatch.setattr(protecting, "_MOST_ASKED", 5)
+    go, seen = asyncio.Event(), []
+
+    async def slow(step, base):
+        seen.append(step.form["token"])
+        await go.wait()
+        return Said(status=200, body=b'{"active":false}')
+
+    monkeypatch.setattr(protecting, "asked", slow)
+    how = Introspection(url=ISSUER + "/introspect", client_id="c", client_secret="s" * 16)
+    guard = Protector(protection(keys=None, introspection=how), "/mcp", clock=lambda: NOW)
+    flood = [asyncio.create_task(guard.admit(said(f"t{number}"), "POST", "/mcp")) for number in range(40)]
+    async with asyncio.timeout(20):
+        late = await asyncio.gather(*flood[5:])
+        go.set()
+        first = await asyncio.gather(*flood[:5])
+    assert len(seen) == 5 and {no.status for no in late} == {503} and {no.status for no in first} == {401}
 
 
 @requirement("SEC-010")

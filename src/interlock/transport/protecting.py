@@ -39,6 +39,7 @@ ScopesOf = Callable[[str, Principal], tuple[str, ...]]
 """The scopes that a tool needs, as far as it is there for this caller."""
 log = logging.getLogger("interlock.http")
 _SECONDS = 10.0  # for everything that is asked of the issuer about one request; then 503
+_MOST_ASKED = 64  # tokens that the issuer is asked about at once; for further ones 503
 _METADATA_AGE = "public, max-age=300"
 
 
@@ -70,6 +71,7 @@ class Protector:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         parts = checked_url(protection.resource, "resource")
         self._above = origin_in(parts) + parts.path.removesuffix(path)
+        self._asking = 0
         self._each_its_own = protection.introspection is not None  # questions about different tokens
         document = msgspec.json.encode(metadata_document(protection, name))
         headers = (("content-type", "application/json"), ("cache-control", _METADATA_AGE))
@@ -137,10 +139,21 @@ class Protector:
             return end.value
         async with asyncio.timeout(_SECONDS):
             if self._each_its_own:
-                return await driven(flow, step, self._ask)
+                return await self._shown(flow, step)
             flow.close()
             async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
                 return await driven(begin(), None, self._ask)
+
+    async def _shown(self, flow: Generator[Step, Any, Admitted], step: Step) -> Admitted:
+        """To the issuer, who is asked about so many tokens at once and no more: anybody can make them up."""
+        if self._asking >= _MOST_ASKED:
+            flow.close()
+            raise Unsure(f"the issuer is being asked about {_MOST_ASKED} tokens already")
+        self._asking += 1
+        try:
+            return await driven(flow, step, self._ask)
+        finally:
+            self._asking -= 1
 
     async def _ask(self, step: Ask) -> Said:
         return await asked(step, self._issuer)
