@@ -210,7 +210,7 @@ def _gone(table: _Table, now: dict[Item, Definition]) -> dict[Item, _Pin]:
 
 
 def _judged(
-    definition: Definition, pin: _Pin | None, gone: dict[Item, _Pin], natures: dict[tuple[ItemKind, str], Item]
+    definition: Definition, pin: _Pin | None, gone: dict[Item, _Pin], natures: dict[tuple[str, str], Item]
 ) -> Quarantined:
     item, text = definition.item, definition.text.decode()
     if pin is not None:
