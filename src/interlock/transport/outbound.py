@@ -35,7 +35,7 @@ from .endpoints import Endpoint
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
 from .resolving import permit_in_force
-from .socket_pool import SocketPool, lease_in_force
+from .socket_pool import SocketPool, lease_in_force, note
 
 if TYPE_CHECKING:
     import aiohttp
@@ -126,8 +126,6 @@ class Outbound:
         again: bool,
     ) -> Response:
         """Ask, and note on which connection that is done."""
-        if url.startswith("http:"):
-            return await self._plainly(lease, verb, url, body, headers, again)
         before = lease_in_force.set((lease, self._used))
         permit_before = permit_in_force.set(self.endpoint.permit)
         try:
@@ -139,38 +137,19 @@ class Outbound:
             permit_in_force.reset(permit_before)
             lease_in_force.reset(before)
 
-    async def _plainly(
-        self,
-        lease: list[asyncio.Transport],
-        verb: str,
-        url: str,
-        body: bytes | None,
-        headers: dict[str, str],
-        again: bool,
-    ) -> PlainResponse:
-        """The same without TLS, on a connection of our own."""
-        place = place_of(url)
-        try:
-            connection = await self._opened().plain.connection(place, self.endpoint.permit)
-            lease.append(connection.transport)
-            self._used.add(connection.transport)
-            return await connection.ask(verb, place, url, body, headers)
-        except OSError as error:
-            self._cut(lease)
-            if again:
-                raise _after_redirect(error) from error
-            raise
-        except BaseException:
-            self._cut(lease)
-            raise
-
     def _let_go(self, response: Response, lease: list[asyncio.Transport]) -> None:
         if response.connection is not None:  # not read to its end: nobody can use this socket again
             response.close()
             self._cut(lease)
-        elif isinstance(response, PlainResponse) and self._pool is not None:
-            self._pool.plain.keep(place_of(response.url), response.carrier)
+        elif isinstance(response, PlainResponse):
+            self._put_aside(response)
         self._used.difference_update(lease)
+
+    def _put_aside(self, response: PlainResponse) -> None:
+        if self._pool is None:
+            response.carrier.abort()  # all is over
+        else:
+            self._pool.plain.keep(place_of(response.url), response.carrier)
 
     def _cut(self, lease: list[asyncio.Transport]) -> None:
         """A peer that does not read must not hold what we wrote, and the socket with it."""
@@ -178,17 +157,24 @@ class Outbound:
         for transport in lease:
             transport.abort()
 
-    async def _ask(
-        self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool
-    ) -> aiohttp.ClientResponse:
-        data = body if body is None or len(body) < AT_ONCE else io.BytesIO(body)
-        session = self._opened().session
+    async def _ask(self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool) -> Response:
         try:
+            if url.startswith("http:"):
+                return await self._ask_plainly(verb, url, body, headers)
+            data = body if body is None or len(body) < AT_ONCE else io.BytesIO(body)
+            session = self._opened().session
             return await session.request(verb, _as_it_is(url), data=data, headers=headers, allow_redirects=False)
         except OSError as error:
-            if again:
-                raise _after_redirect(error) from error
+            if again:  # whoever redirected us has read the request: it was sent, whatever happened since
+                raise lost(f"the connection broke after a redirect: {display(str(error), 200)}", True) from error
             raise
+
+    async def _ask_plainly(self, verb: str, url: str, body: bytes | None, headers: dict[str, str]) -> PlainResponse:
+        """Without TLS, on a connection of our own."""
+        place = place_of(url)
+        connection = await self._opened().plain.connection(place, self.endpoint.permit)
+        note(connection.transport)
+        return await connection.ask(verb, place, url, body, headers)
 
     def _opened(self) -> SocketPool:
         if self._pool is None:
@@ -357,11 +343,6 @@ def lost(message: str, sent: bool | None) -> ConnectionLost:
 def _has_own(headers: dict[str, str]) -> bool:
     """Credentials of this one call: nobody else's are used."""
     return any(name.lower() == "authorization" for name in headers)
-
-
-def _after_redirect(error: OSError) -> ConnectionLost:
-    """Whoever redirected us has read the request: it was sent, whatever happened since."""
-    return lost(f"the connection broke after a redirect: {display(str(error), 200)}", True)
 
 
 def _as_it_is(url: str) -> Any:

@@ -25,7 +25,7 @@ from .resolving import check_peer, judging_resolver
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["SocketPool", "PlainSockets", "lease_in_force"]
+__all__ = ["SocketPool", "PlainSockets", "lease_in_force", "note"]
 
 _REUSED_FOR = 4.0  # seconds an idle socket is kept: shorter than the 5 s after which common servers close theirs
 _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
@@ -33,7 +33,7 @@ _TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let
 lease_in_force: ContextVar[tuple[list[asyncio.Transport], set[asyncio.Transport]] | None] = ContextVar(
     "interlock sockets", default=None
 )
-"""Where the request that the library now makes notes which connection it uses."""
+"""Where the request that is now being made notes which connection it uses."""
 
 
 class SocketPool:
@@ -105,7 +105,7 @@ def _session(sockets: WeakSet[socket.socket]) -> aiohttp.ClientSession:
             except BaseException:
                 connection.close()
                 raise
-            _note(connection.transport)
+            note(connection.transport)
             return connection
 
         def __del__(self, *_: Any) -> None:
@@ -131,7 +131,8 @@ def _session(sockets: WeakSet[socket.socket]) -> aiohttp.ClientSession:
     )
 
 
-def _note(transport: Any) -> None:
+def note(transport: Any) -> None:
+    """The request that is now being made uses this connection."""
     leased = lease_in_force.get()
     if leased is not None and transport is not None:
         leased[0].append(transport)
