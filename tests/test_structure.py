@@ -30,8 +30,8 @@ ROOMS = {
     "server": 5,
     "client": 5,
     "host": 6,
-    "cli": 8,
-    "testing": 9,
+    "cli": 7,
+    "testing": 8,
 }
 ANYBODY = {"interlock.version"}  # may be imported from every room
 HEAVY = {
