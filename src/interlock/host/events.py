@@ -7,6 +7,7 @@ oldest goes and is counted.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class Events:
     """Told once, heard by all who follow. `on_event` is called at once and must come back at once."""
 
     def __init__(self, on_event: OnEvent | None = None) -> None:
-        if on_event is not None and (not callable(on_event) or asyncio.iscoroutinefunction(on_event)):
+        if on_event is not None and (not callable(on_event) or inspect.iscoroutinefunction(on_event)):
             raise LocalError("on_event= is told and not waited for: give a plain function")
         self._on_event = on_event
         self._following: set[Following] = set()
