@@ -95,6 +95,8 @@ class CallPart(msgspec.Struct, frozen=True):
     id: str
     name: str
     arguments: dict[str, Any]
+    wrong: str | None = None
+    """Why its arguments could not be read. Then nothing is called, and the model is told."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -142,6 +144,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer."""
 
     content: list[dict[str, Any]]
+    calls: list[CallPart]
     reason: str
     usage: Usage
 
@@ -149,15 +152,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         return "".join(block["text"] for block in self.content if block["type"] == "text")
 
-    @property
-    def calls(self) -> list[CallPart]:
-        used = (block for block in self.content if block["type"] == "tool_use")
-        return [CallPart(block["id"], block["name"], block["input"]) for block in used]
-
 
 async def gather(events: AsyncIterator[Event]) -> Reply:
     """All of an answer. One that breaks off before its end is an error, not a short answer."""
     content: list[dict[str, Any]] = []
+    calls: list[CallPart] = []
     texts: list[str] = []
     async for event in events:
         match event:
@@ -166,9 +165,10 @@ async def gather(events: AsyncIterator[Event]) -> Reply:
             case CallPart(id, name, arguments):
                 _flush(texts, content)
                 content.append({"type": "tool_use", "id": id, "name": name, "input": arguments})
+                calls.append(event)
             case End(reason, usage):
                 _flush(texts, content)
-                return Reply(content=content, reason=reason, usage=usage)
+                return Reply(content=content, calls=calls, reason=reason, usage=usage)
     raise ModelError("the model's answer broke off")
 
 
