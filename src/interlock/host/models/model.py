@@ -13,7 +13,8 @@ model as it came, and an adapter translates it once, into the words of its servi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
@@ -120,7 +121,7 @@ class Model(Protocol):
     @property
     def facts(self) -> ModelFacts: ...
 
-    def reply(self, request: ModelRequest) -> AsyncIterator[Event]:
+    def reply(self, request: ModelRequest) -> AsyncGenerator[Event]:
         """The pieces of one answer as they come, the last of them an `End`. Whoever stops reading ends it."""
         ...
 
@@ -153,22 +154,23 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return "".join(block["text"] for block in self.content if block["type"] == "text")
 
 
-async def gather(events: AsyncIterator[Event]) -> Reply:
+async def gather(events: AsyncGenerator[Event]) -> Reply:
     """All of an answer. One that breaks off before its end is an error, not a short answer."""
     content: list[dict[str, Any]] = []
     calls: list[CallPart] = []
     texts: list[str] = []
-    async for event in events:
-        match event:
-            case TextPart(text):
-                texts.append(text)
-            case CallPart(id, name, arguments):
-                _flush(texts, content)
-                content.append({"type": "tool_use", "id": id, "name": name, "input": arguments})
-                calls.append(event)
-            case End(reason, usage):
-                _flush(texts, content)
-                return Reply(content=content, calls=calls, reason=reason, usage=usage)
+    async with aclosing(events):
+        async for event in events:
+            match event:
+                case TextPart(text):
+                    texts.append(text)
+                case CallPart(id, name, arguments):
+                    _flush(texts, content)
+                    content.append({"type": "tool_use", "id": id, "name": name, "input": arguments})
+                    calls.append(event)
+                case End(reason, usage):
+                    _flush(texts, content)
+                    return Reply(content=content, calls=calls, reason=reason, usage=usage)
     raise ModelError("the model's answer broke off")
 
 
