@@ -54,11 +54,21 @@ class Asker:
             raise InvalidParams("elicitation/create: there is no message, or no requestedSchema")
         self._check_pace()
         asked: dict[str, Any] = {"message": message, "requestedSchema": schema}
-        deed = Deed("elicitation", self._server, "elicitation/create", asked)
+        answer: dict[str, Any] = {}
+
+        async def fill(ask: Ask) -> Leave:
+            """To fill in a form is to agree to it: nobody is asked whether to be asked."""
+            answer.update(await self._filled(ask.deed.arguments))
+            return Leave(granted=answer["action"] == "accept")
+
+        async def give(asked: dict[str, Any]) -> dict[str, Any]:
+            return answer or await self._filled(asked)
+
         try:
-            return await self._gate.through(deed, self._filled, consent=_asked_by_doing)
+            deed = Deed("elicitation", self._server, "elicitation/create", asked)
+            return await self._gate.through(deed, give, consent=fill)
         except Denied:
-            return {"action": "decline"}
+            return {"action": "cancel" if answer.get("action") == "cancel" else "decline"}
 
     async def _filled(self, asked: dict[str, Any]) -> dict[str, Any]:
         for _ in range(_TRIES):
@@ -113,11 +123,6 @@ class Asker:
 
     def _tell(self, text: str) -> None:
         self._user.tell(Notice(kind="asked", text=text, server=self._server))
-
-
-async def _asked_by_doing(ask: Ask) -> Leave:
-    """To fill in a form is to agree to it: nobody is asked whether to be asked."""
-    return Leave(granted=True)
 
 
 def _wrong(schema: dict[str, Any], content: dict[str, Any]) -> str | None:
