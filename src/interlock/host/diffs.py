@@ -13,7 +13,7 @@ import msgspec
 
 from ..wire.display import display
 
-__all__ = ["difference", "escaped", "readable"]
+__all__ = ["compared", "difference", "escaped", "readable"]
 
 _MOST_LINES = 2000  # of both, to be compared: the time grows with their product, and the text is a stranger's
 
@@ -30,16 +30,21 @@ def escaped(text: str) -> str:
 
 def difference(before: str, after: str) -> str:
     """Of two texts of JSON: lines that are gone begin with -, new ones with +. An empty `before` was not kept."""
-    new = readable(after).split("\n")
+    return compared(readable(before) if before else "", readable(after))
+
+
+def compared(before: str, after: str) -> str:
+    """The same of two texts that are escaped already."""
+    new = after.split("\n")
     if not before:
         return _marked("+ ", new)
-    old = readable(before).split("\n")
+    old = before.split("\n")
     if len(old) + len(new) > _MOST_LINES:
         return "\n".join((_marked("- ", old), _marked("+ ", new)))
-    return "\n".join(_compared(old, new))
+    return "\n".join(_marks(old, new))
 
 
-def _compared(old: list[str], new: list[str]) -> Iterator[str]:
+def _marks(old: list[str], new: list[str]) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         if tag == "equal":
