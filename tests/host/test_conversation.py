@@ -32,7 +32,7 @@ class Table:
     async def tools_for(self, said):
         return [ModelTool(name=name, input_schema={"type": "object"}) for name in self.tools]
 
-    def origin(self, tool):
+    def origin(self, tool, arguments):
         return tool.partition("__")[0] if tool in self.tools else None
 
     async def use(self, tool, arguments, *, sources, on_progress):

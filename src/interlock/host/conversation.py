@@ -61,8 +61,8 @@ class Offering(Protocol):
         """The tools to be shown to the model in this turn, within the budget."""
         ...
 
-    def origin(self, tool: str) -> str | None:
-        """The server behind a tool's shown name; None for one that is the host's own, or nobody's."""
+    def origin(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """The server whose tool is called by this; None for what is the host's own, or nobody's."""
         ...
 
     async def use(
@@ -256,7 +256,7 @@ class Conversation:
         self._add({"role": "user", "content": [task.result()[0] for task in tasks]}, *servers)
 
     async def _call(self, call: CallPart, sources: frozenset[str]) -> tuple[dict[str, Any], str | None]:
-        server = self._host.origin(call.name)
+        server = self._host.origin(call.name, call.arguments)
         self._tell(Calling(call, server))
         began = monotonic()
         result, because = None, call.wrong

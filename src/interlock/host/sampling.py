@@ -57,8 +57,6 @@ class SamplingBounds(msgspec.Struct, frozen=True, kw_only=True):
 class Sampler:
     """The `sample` callback of one server's client."""
 
-    declares: Mapping[str, Any] = {"tools": {}, "context": {}}
-
     def __init__(
         self,
         server: str,
@@ -72,6 +70,7 @@ class Sampler:
         self._server, self._gate, self._user, self._models = server, gate, user, models
         self._bounds, self._context = bounds, context
         self._pace = Buckets(bounds.requests, _MOST_SERVERS)
+        self.declares: dict[str, Any] = {"tools": {}} | ({"context": {}} if context is not None else {})
         self.used = 0
         """Tokens that were used up for this server."""
 
