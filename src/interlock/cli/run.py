@@ -18,11 +18,28 @@ import msgspec
 from ..server.server import Server
 from ..transport.stdio_server import take_stdio
 from ..wire.errors import LocalError
+from .failing import USAGE, Failure
 
 if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
-__all__ = ["run", "load_server", "read_options", "Endpoint"]
+__all__ = ["HELP", "command", "run", "load_server", "read_options", "Endpoint"]
+
+HELP = """\
+examples:
+  interlock run server.py                    the one Server in server.py, over stdio
+  interlock run server.py:notes              the Server called notes
+  interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
+
+usage: interlock run FILE[:OBJECT]           serve a Server over stdio
+       interlock run FILE[:OBJECT] --http    serve it over HTTP
+           --host HOST     bind this address (127.0.0.1)
+           --port PORT     listen on this port (8000; 0 takes any free one)
+           --path PATH     the endpoint (/mcp)
+           --allow NAME    a name or an address by which other machines call it; once for each
+           --state FILE    keep sessions and keys in this file, for all processes that name it
+           --workers N     serve with so many processes (1); more than one need --state
+"""
 
 
 class _CannotRun(Exception):
@@ -38,6 +55,13 @@ class Endpoint(msgspec.Struct):
     allow: list[str] = []
     workers: int = 1
     state: str | None = None
+
+
+def command(words: list[str]) -> int:
+    """`interlock run …`."""
+    if not words or words[0].startswith("-") or (len(words) > 1 and not words[1].startswith("-")):
+        raise Failure("this takes one FILE[:OBJECT], and options after it", code=USAGE, hint="interlock help run")
+    return run(words[0], words[1:])
 
 
 def run(target: str, options: Sequence[str] = ()) -> int:
