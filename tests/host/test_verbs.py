@@ -102,13 +102,13 @@ async def test_resources_prompts_and_completions():
 
 async def test_a_model_gets_an_answer_whatever_happens():
     async with Host({"notes": notes()}, policy=ALL, budget=0) as host:
-        assert (await host.use("search_tools", {"query": "find notes"})).structured["tools"]
-        assert (await host.use("call_tool", {"name": "notes__find", "arguments": {"word": "c"}})).text == "found c"
-        failed = await host.use("notes__fail")
+        assert (await host.use_tool("search_tools", {"query": "find notes"})).structured["tools"]
+        assert (await host.use_tool("call_tool", {"name": "notes__find", "arguments": {"word": "c"}})).text == "found c"
+        failed = await host.use_tool("notes__fail")
         assert failed.is_error and "it broke" in failed.text
-        refused = await host.use("notes__refuse")
+        refused = await host.use_tool("notes__refuse")
         assert refused.is_error and "not like this" in refused.text
-        unknown = await host.use("notes__fnd")
+        unknown = await host.use_tool("notes__fnd")
         assert unknown.is_error and "near it are: notes__find" in unknown.text
 
 

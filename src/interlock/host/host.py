@@ -2,7 +2,7 @@
 
     async with Host(config="mcp.json", user=somebody) as host:
         tools = host.turn("what is new?").tools
-        result = await host.use(name, arguments)
+        result = await host.use_tool(name, arguments)
 
 A host starts its servers and outlives all that they do, shows what they offer as one catalogue, and sends every
 request to any of them through one gate (gate.py): pins, policy, consent, call, cap, audit. It is used on the loop that

@@ -67,7 +67,7 @@ class Verbs:
         else those that matter most and three that find the rest."""
         return self._admission.turn(text, self._budget if budget is None else budget, wanted)
 
-    async def use(
+    async def use_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
