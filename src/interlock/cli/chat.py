@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..client.config import ConfigError
+from ..host.audit import FileAudit
 from ..host.conversation import Conversation
 from ..host.host import Host
 from ..host.host_tools import HostTools
@@ -16,7 +17,7 @@ from ..host.models.model import Model
 from ..host.models.plain import PlainModel
 from ..host.transcript import Transcript, read_transcript
 from ..wire.errors import LocalError
-from .chat_room import ChatRoom
+from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
 from .failing import OK, USAGE, Failure
@@ -82,6 +83,7 @@ def command(words: list[str]) -> int:
 
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
+    book = Watched(FileAudit(home / "audit.jsonl"))
     model, servers = model_of(words.options.get("model", "plain"), words.options.get("base-url")), _servers(words)
     host = Host(
         servers,
@@ -89,9 +91,10 @@ async def _chat(words: Words) -> int:
         policy=words.options.get("policy"),
         user=TerminalUser(screen, terminal_or_none()),
         home=home,
+        audit=book,
         budget=words.options.get("budget"),
         models=[model],
-        roots=[Path(root).expanduser().absolute() for root in words.texts("root")],
+        roots=_roots(words),
         log_level=words.options.get("log", "warning"),
         start_wait=60.0,
     )
@@ -100,7 +103,7 @@ async def _chat(words: Words) -> int:
     async with host:
         conversation = _conversation(words, host, model, screen)
         reader = LineReader(home / "history")
-        room = ChatRoom(host, conversation, screen, reader.read)
+        room = ChatRoom(host, conversation, screen, reader.read, book)
         reader.completes(room.complete)
         _welcome(screen, host, model)
         try:
@@ -140,6 +143,10 @@ def _home(words: Words) -> Path:
         return Path(words.options["home"]).expanduser()
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "interlock" / "host"
+
+
+def _roots(words: Words) -> list[Path]:
+    return [Path(root).expanduser().absolute() for root in words.texts("root")]
 
 
 def _servers(words: Words) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..host.audit import Audit
+from ..host.audit import Audit, Entry
 from ..host.conversation import Conversation
 from ..host.host import Host
 from ..wire.errors import InterlockError
@@ -15,11 +16,12 @@ from .chat_screen import Screen
 from .chat_words import attach, candidates, obey
 from .showing import plain
 
-__all__ = ["ChatRoom"]
+__all__ = ["ChatRoom", "Watched"]
 
 T = TypeVar("T")
 _COMPLETION = 2.0  # seconds that a server may take to suggest something: whoever types waits
 _PROMPT = "you> "
+_REMEMBERED = 500  # lines of the audit that can be looked at here; the file has all
 
 
 class ChatRoom:
@@ -31,10 +33,11 @@ class ChatRoom:
         conversation: Conversation,
         screen: Screen,
         read: Callable[[str], Coroutine[Any, Any, str | None]],
+        book: Watched,
     ) -> None:
         self.host, self.conversation, self.screen = host, conversation, screen
         self.over = False
-        self._read = read
+        self._read, self._book = read, book
         self._loop = asyncio.get_running_loop()
         self._step: asyncio.Task[Any] | None = None
 
@@ -92,5 +95,27 @@ class ChatRoom:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_COMPLETION)
 
     def audit_lines(self, number: int) -> list[str]:
-        audit: Audit = self.host.gate.audit
-        return audit.tail(number)
+        """The last of the book, one line each."""
+        return [_told(entry) for entry in [*self._book.entries][-number:]] if number else []
+
+
+class Watched:
+    """A book whose newest lines can be looked at."""
+
+    def __init__(self, book: Audit) -> None:
+        self._book = book
+        self.entries: deque[Entry] = deque(maxlen=_REMEMBERED)
+
+    def write(self, entry: Entry) -> None:
+        self._book.write(entry)
+        self.entries.append(entry)
+
+    def close(self) -> None:
+        self._book.close()
+
+
+def _told(entry: Entry) -> str:
+    what = f"{entry.at[11:19]} {entry.kind} {entry.name!r:.80} of {entry.server!r:.60}"
+    if entry.step == "decision":
+        return f"{what}: {entry.decision} ({entry.rule}{', ' + entry.scope if entry.scope else ''}: {entry.because})"
+    return f"{what}: {entry.outcome} after {entry.ms:.0f} ms{': ' + entry.error if entry.error else ''}"

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..host.catalogue import Entry
 from ..host.pins import Item
 from ..host.speech import contents_blocks, prompt_blocks
 from ..wire.errors import InterlockError, LocalError
+from ..wire.types.prompts import Prompt
 from .showing import one_line, plain, table
 
 if TYPE_CHECKING:
@@ -94,11 +96,14 @@ async def _cost(room: ChatRoom, words: list[str]) -> None:
 
 
 async def _prompts(room: ChatRoom, words: list[str]) -> None:
-    rows = []
-    for entry in room.host.catalogue.prompts.values():
-        names = " ".join(f"{each.name}=" for each in entry.item.arguments or ()) if entry.item.arguments else ""
-        rows.append((f"/{entry.exposed} {names}".strip(), one_line(entry.description, 80)))
+    entries = [*room.host.catalogue.prompts.values()]
+    rows = [(" ".join([f"/{each.exposed}", *_arguments(each)]), one_line(each.description, 80)) for each in entries]
     _lines(room, table(rows[:_MOST]), len(rows))
+
+
+def _arguments(entry: Entry[Prompt]) -> list[str]:
+    """`name=` for each."""
+    return [f"{one_line(each.name, 60)}=" for each in entry.item.arguments or ()]
 
 
 async def _resources(room: ChatRoom, words: list[str]) -> None:
@@ -145,12 +150,12 @@ async def _audit(room: ChatRoom, words: list[str]) -> None:
 
 
 async def _roots(room: ChatRoom, words: list[str]) -> None:
-    roots = room.host.roots
+    roots = room.host.questions.roots
     match words:
         case ["add", path]:
-            await roots.set([*roots.of(""), Path(path).expanduser().absolute()])
+            await roots.set([*roots.of(""), _folder(path)])
         case ["remove", path]:
-            gone = Path(path).expanduser().absolute().resolve()
+            gone = _folder(path)
             await roots.set([each for each in roots.of("") if each.path != gone])
         case []:
             pass
@@ -158,6 +163,10 @@ async def _roots(room: ChatRoom, words: list[str]) -> None:
             raise LocalError("/roots, /roots add PATH or /roots remove PATH")
     for root in roots.of(""):
         room.screen.line(f"  {plain(str(root.path))}{'' if root.is_there() else '  (not there)'}")
+
+
+def _folder(path: str) -> Path:
+    return Path(path).expanduser().resolve()
 
 
 async def _quit(room: ChatRoom, words: list[str]) -> None:
@@ -209,8 +218,7 @@ def _of_prompt(room: ChatRoom, name: str, word: str) -> list[str]:
     entry = room.host.catalogue.prompts[name]
     key, equals, typed = word.partition("=")
     if not equals:
-        names = [each.name for each in entry.item.arguments or ()] if entry.item.arguments else []
-        return [f"{each}=" for each in names if each.startswith(word)]
+        return [each for each in _arguments(entry) if each.startswith(word)]
     try:
         found = room.wait_for(room.host.complete(entry.server, key, typed, prompt=entry.name))
     except (InterlockError, TimeoutError):
