@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..client.results import CallResult
-from .admission import CALL
+from .admission import CALL, READ
 from .models.model import ModelTool
 from .verbs import Verbs
 
@@ -27,6 +27,8 @@ class HostTools:
         return [ModelTool(**tool) for tool in offered.tools]
 
     def origin(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        if tool == READ:
+            return self._host.gate.cap.server_of(str(arguments.get("uri")))
         entry = self._host.catalogue.tools.get(_meant(tool, arguments))
         return entry.server if entry is not None else None
 
@@ -37,7 +39,7 @@ class HostTools:
         if meant in self._host.catalogue.tools:
             self._used.pop(meant, None)
             self._used[meant] = None
-        return await self._host.use(tool, arguments, sources=sources, on_progress=on_progress)
+        return await self._host.use_tool(tool, arguments, sources=sources, on_progress=on_progress)
 
 
 def _meant(tool: str, arguments: Mapping[str, Any]) -> str:

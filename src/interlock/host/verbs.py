@@ -51,7 +51,7 @@ class Verbs:
         self.gate, self.members, self.catalogue = gate, members, catalogue
         self._shelving = shelving
         self._admission = Admission(catalogue)
-        self._own = OwnTools(catalogue, self._admission)
+        self._own = OwnTools(catalogue, self._admission, gate.cap)
         self._budget = budget
 
     @property
@@ -64,8 +64,9 @@ class Verbs:
 
     def turn(self, text: str = "", *, budget: int | None = None, wanted: Iterable[str] = ()) -> Offered:
         """The tools that a model is told of, for a turn that is about `text`: all of them within the budget of tokens,
-        else those that matter most and three that find the rest."""
-        return self._admission.turn(text, self._budget if budget is None else budget, wanted)
+        else those that matter most and three that find the rest; with one more, results that were cut are read on."""
+        tokens = self._budget if budget is None else budget
+        return self._admission.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
 
     async def use_tool(
         self,
