@@ -78,9 +78,12 @@ class Cap:
         return Capped(result, 0, False)
 
     def _call(self, server: str, result: CallResult) -> Capped:
+        content, structured = result.content, result.structured
+        first = content[0] if len(content) == 1 and structured is None else None
+        if isinstance(first, TextContent) and len(first.text) <= self._text:  # what most results are
+            return Capped(result, len(first.text), False)
         work = _Work(self, server)
-        content = work.cut(result.content)
-        structured = result.structured
+        content = work.cut(content)
         if structured is not None:
             data = _encode(structured)
             work.size += len(data)
