@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from interlock import ConfigError, NotOpen, Server
+from interlock import ConfigError, Context, NotOpen, Server
 from interlock.host.audit import MemoryAudit
 from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
@@ -237,3 +237,39 @@ async def test_the_policy_may_be_a_file(tmp_path):
 def test_there_is_a_bound_on_servers():
     with pytest.raises(LocalError, match="1000 are the most"):
         Host({f"s{number}": ["x"] for number in range(1001)})
+
+
+async def test_what_servers_log_is_told_from_a_level_on():
+    server, user = Server("s"), ScriptedUser(True)
+
+    @server.tool
+    async def work(ctx: Context) -> str:
+        await ctx.log("debug", "small")
+        await ctx.log("error", "large")
+        return ""
+
+    async with Host({"s": server}, policy=ALL, user=user, log_level="warning") as host:
+        await host.call_tool("s__work")
+        await until(lambda: user.told("log"))
+    assert len(user.told("log")) == 1 and "error: large" in user.told("log")[0]
+
+
+async def test_roots_are_told_and_their_changes_too(tmp_path):
+    told = []
+    server, user = Server("s"), ScriptedUser(True)
+
+    @server.tool
+    async def look(ctx: Context) -> str:
+        return ",".join(root.uri for root in await ctx.roots())
+
+    @server.notification("notifications/roots/list_changed")
+    async def changed():
+        told.append("changed")
+
+    seats = {"s": Seat(server, revision="2025-11-25")}
+    async with Host(seats, policy=ALL, user=user, roots=[tmp_path]) as host:
+        assert (await host.call_tool("s__look")).text == tmp_path.resolve().as_uri()
+        (tmp_path / "more").mkdir()
+        await host.roots.set([tmp_path / "more"])
+        await until(lambda: told)
+        assert (await host.call_tool("s__look")).text.endswith("/more")

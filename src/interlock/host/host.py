@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from os import PathLike
@@ -27,6 +27,7 @@ from ..client.listening import Change
 from ..wire.display import display
 from ..wire.errors import LocalError, NotOpen
 from ..wire.exchange import LOCAL, Principal
+from ..wire.types.common import LogLevel
 from .audit import Audit, FileAudit
 from .capping import Cap
 from .catalogue import Catalogue
@@ -37,11 +38,15 @@ from .keeping import files_in
 from .launching import Launch
 from .leaves import Leaves
 from .members import Hooks, Member, MemberChange, Seat
+from .models.model import Model
 from .names import Identity
 from .offers import Bounds, Offer, part_of
 from .pins import Definition, Definitions, Item, Pins
 from .policy import Policy
 from .policy_file import read_policy
+from .questions import Questions
+from .rooting import Places, Rooting
+from .server_logs import ServerLogs
 from .shelving import Shelving
 from .user import Absent, Notice, NoticeKind, User
 from .verbs import Verbs
@@ -59,7 +64,8 @@ class Host(Verbs):
     `servers` are by name whatever a `Client` takes, or a `Seat` with more about it; `config` names files (or their
     contents) in the shape that other hosts use. `home` is a folder for what must last: approved definitions, leaves
     given for always, the audit. Without it all of that ends with the host. Without a `user` nobody can be asked, and
-    what is not allowed by the policy is denied.
+    what is not allowed by the policy is denied. `models` answer what servers want sampled, and `roots` are the folders
+    that servers may be told of (docs/host_questions.md). With a `log_level` the user is told what servers log.
     """
 
     def __init__(
@@ -72,17 +78,23 @@ class Host(Verbs):
         audit: Audit | str | PathLike[str] | None = None,
         home: str | PathLike[str] | None = None,
         budget: int | None = None,
+        models: Sequence[Model] = (),
+        roots: Places | Mapping[str, Places] = (),
         principal: Principal = LOCAL,
         cap: Cap | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008 - immutable
+        log_level: LogLevel | None = None,
         at_once: int = 8,
         start_wait: float = 10.0,
         on_event: OnEvent | None = None,
     ) -> None:
         self.user: User = user if user is not None else Absent()
         self._events = Events(on_event)
+        self._logs = ServerLogs(partial(self._tell, "log"))
+        self._log_level: LogLevel | None = log_level
         self._start_wait = seconds_of("start_wait", start_wait)
         gate = _gate(policy, self.user, audit, cap, principal, home)
+        self.questions = Questions(gate, self.user, models=models, roots=roots, changed=self._roots_changed)
         hooks = Hooks(
             approve=self._approve,
             answers=self._answers,
@@ -126,6 +138,7 @@ class Host(Verbs):
         self._open = False
         await self._shelving.close()
         await asyncio.gather(*(member.stop() for member in self.members.values()))
+        await self.questions.close()
         self._events.close()
         self.gate.close()
 
@@ -159,8 +172,21 @@ class Host(Verbs):
         self.gate.hide(launch.hide)
         await self.gate.launch(launch)
 
+    @property
+    def roots(self) -> Rooting:
+        """The folders that servers may be told of."""
+        return self.questions.roots
+
     def _answers(self, server: str) -> Mapping[str, Any]:
-        return {}
+        found = self.questions.for_server(server)
+        if self._log_level is None:
+            return found
+        return {**found, "log_level": self._log_level, "on_log": self._logs.listener(server)}
+
+    async def _roots_changed(self, server: str) -> None:
+        client = self.members[server].client
+        if client is not None:
+            await client.roots_changed()
 
     def _member_changed(self, change: MemberChange) -> None:
         member = self.members[change.server]
@@ -171,7 +197,7 @@ class Host(Verbs):
             self._shelving.gone(change.server)
         if change.cause is not None:
             because = display(str(change.cause), 500)
-            self._tell("server", f"the server {_name(change.server)} is {change.state}: {because}", change.server)
+            self._tell("server", change.server, f"the server {_name(change.server)} is {change.state}: {because}")
 
     def _lists_changed(self, server: str, change: Change) -> None:
         member = self.members[server]
@@ -202,13 +228,13 @@ class Host(Verbs):
         self._events.tell(CatalogueChange(server, self.catalogue.version))
         found = {_alike(several) for _, several in self.catalogue.shadows()}
         for text in sorted(found - self._shadows):
-            self._tell("server", f"tools of several servers are called alike: {text}", server)
+            self._tell("server", server, f"tools of several servers are called alike: {text}")
         self._shadows = found
 
     def _note(self, server: str, note: str) -> None:
-        self._tell("cut", f"the server {_name(server)}: {note}", server)
+        self._tell("cut", server, f"the server {_name(server)}: {note}")
 
-    def _tell(self, kind: NoticeKind, text: str, server: str) -> None:
+    def _tell(self, kind: NoticeKind, server: str, text: str) -> None:
         notice = Notice(kind=kind, text=text, server=server)
         self._events.tell(notice)
         try:
