@@ -37,7 +37,7 @@ class HostTools:
         if meant in self._host.catalogue.tools:
             self._used.pop(meant, None)
             self._used[meant] = None
-        return await self._host.use(tool, arguments, sources=sources, on_progress=on_progress)
+        return await self._host.use_tool(tool, arguments, sources=sources, on_progress=on_progress)
 
 
 def _meant(tool: str, arguments: Mapping[str, Any]) -> str:
