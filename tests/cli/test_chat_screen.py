@@ -33,12 +33,12 @@ def gave(text, **more):
 
 def test_a_tool_that_runs_is_seen_with_what_it_gets():
     text = shown(Calling(CALL, "notes"), gave("added"))
-    assert text == '> notes runs notes__add { "text": "a\\u001b[2Jb" }\n< done (1.2 s): added\n'
+    assert text == '> notes: notes__add { "text": "a\\u001b[2Jb" }\n< done (1.2 s): added\n'
 
 
 def test_words_come_as_they_are_said():
     assert shown(Said("Hel"), Said("lo"), Finished("endTurn", Usage())) == "Hello\n"
-    assert shown(Said("Hello"), Calling(CALL, None)).startswith("Hello\n> host runs")
+    assert shown(Said("Hello"), Calling(CALL, None)).startswith("Hello\n> host: ")
 
 
 def test_failures_are_told_apart():
@@ -78,7 +78,8 @@ def test_progress_is_drawn_on_a_terminal_only():
 def test_notices_and_logs():
     assert shown(Notice(kind="denied", text="no")) == "! no\n"
     assert shown(Notice(kind="log", text="notes info: x", name="info")) == "  notes info: x\n"
-    assert shown(Notice(kind="calling", text="x")) == ""  # the conversation says it
+    assert shown(Notice(kind="calling", text="tool 'add'")) == "  … running: tool 'add'\n"
+    assert shown(Notice(kind="done", text="x")) == ""  # the conversation says it
 
 
 def test_colours_are_for_terminals(monkeypatch):

@@ -57,18 +57,3 @@ async def test_a_client_takes_all_of_them(tmp_path, revision):
     async with Client(server, revision=revision, **found.for_server("notes")) as client:
         assert (await client.call_tool("look")).text == "1 True True"
     await found.close()
-
-
-async def test_log_messages_reach_the_user_with_their_level():
-    server = Server("notes")
-
-    @server.tool
-    async def work(ctx: Context) -> str:
-        await ctx.log("warning", {"left": 3})
-        await ctx.log("debug", "nothing")
-        return "done"
-
-    user = ScriptedUser()
-    async with Client(server, **questions(user=user, log_level="info").for_server("my notes")) as client:
-        await client.call_tool("work")
-    assert [(notice.name, notice.text) for notice in user.notices] == [("warning", 'my notes warning: {"left":3}')]

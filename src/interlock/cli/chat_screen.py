@@ -84,7 +84,7 @@ class Screen:
                 self._speaking = True
             case Calling(call, server):
                 where = one_line(server, 60) if server else "host"
-                self.bold(f"> {where} runs {one_line(call.name, 80)} {one_line(as_json(call.arguments), 160)}")
+                self.bold(f"> {where}: {one_line(call.name, 80)} {one_line(as_json(call.arguments), 160)}")
             case Progressed(_, progress, total, message):
                 self._progress(progress, total, message)
             case Called():
@@ -111,9 +111,11 @@ class Screen:
         self.line(f"< {'it failed' if event.result.is_error else 'done'} ({took}): {shown}", colour)
 
     def tell(self, notice: Notice) -> None:
-        if notice.kind in ("calling", "done"):
-            return  # the conversation says it
-        if notice.kind == "log":
+        if notice.kind == "done":
+            return  # the conversation says it, with what came back
+        if notice.kind == "calling":
+            self.dim(f"  … running: {plain(notice.text)}")
+        elif notice.kind == "log":
             self.line(f"  {plain(notice.text)}", _LEVELS.get(notice.name, _DIM))
         else:
             self.line(f"! {plain(notice.text)}", _TOLD.get(notice.kind, _YELLOW))

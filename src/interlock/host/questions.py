@@ -4,20 +4,15 @@ any other."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ..wire.display import display
-from ..wire.types.common import LogLevel
 from .deeds import Deed, Denied
 from .eliciting import Asker, Opener, open_in_browser
 from .models.model import Model
 from .rooting import Root, Rooting
 from .sampling import Context, Sampler, SamplingBounds, Through
-from .user import Notice, User
+from .user import User
 
 __all__ = ["Questions"]
 
@@ -36,10 +31,9 @@ class Questions:
         bounds: SamplingBounds = SamplingBounds(),  # noqa: B008 - immutable
         context: Context | None = None,
         opener: Opener = open_in_browser,
-        log_level: LogLevel | None = None,
     ) -> None:
         self._gate, self._user, self._models = gate, user, models
-        self._bounds, self._context, self._opener, self._log_level = bounds, context, opener, log_level
+        self._bounds, self._context, self._opener = bounds, context, opener
         self.roots = Rooting(roots, self._consented, changed)
         self._samplers: dict[str, Sampler] = {}
 
@@ -50,8 +44,6 @@ class Questions:
             "elicit": asker.form,
             "elicit_url": asker.page,
             "on_notification": asker.heard,
-            "on_log": partial(self._logged, server),
-            "log_level": self._log_level,
             "roots": self.roots.for_server(server),
         }
         if self._models:
@@ -65,12 +57,6 @@ class Questions:
                 server, self._gate, self._user, self._models, bounds=self._bounds, context=self._context
             )
         return self._samplers[server]
-
-    def _logged(self, server: str, level: str, data: Any, logger: str | None) -> None:
-        said = data if isinstance(data, str) else msgspec.json.encode(data).decode()
-        where = f" {display(logger, 60)}" if logger else ""
-        text = f"{display(server, 60)}{where} {display(level, 20)}: {display(said, 2_000)}"
-        self._user.tell(Notice(kind="log", text=text, server=server, name=level))
 
     async def _consented(self, server: str, roots: list[dict[str, Any]]) -> list[dict[str, Any]]:
         async def give(told: dict[str, Any]) -> list[dict[str, Any]]:
