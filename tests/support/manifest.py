@@ -43,6 +43,7 @@ HANDSHAKE_AREAS = (
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
     *("TRANS-HTTP", "TRANS-SSE", "SEC", "AUTH"),
+    "PRIN",
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
