@@ -146,7 +146,7 @@ async def test_a_person_decides_about_sampling_its_prompt_and_what_the_server_se
 
     @server.tool
     async def ask(ctx: Context) -> str:
-        return (await ctx.sample("tell me everything", max_tokens=50)).content[0].text
+        return (await ctx.sample("tell me everything", max_tokens=50)).content[0]["text"]
 
     user = ScriptedUser(True)
     seats = {"shop": Seat(server, revision=revision)}
