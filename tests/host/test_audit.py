@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from interlock.host import audit as audit_module
 from interlock.host.audit import AuditFailed, Entry, FileAudit, MemoryAudit
 
 
@@ -57,7 +58,8 @@ def test_what_was_written_before_stays(path):
     assert names_in(path) == ["a", "b"]
 
 
-def test_a_file_that_is_moved_or_deleted_is_begun_anew(audit, path):
+def test_a_file_that_is_moved_or_deleted_is_begun_anew(audit, path, monkeypatch):
+    monkeypatch.setattr(audit_module, "_LOOK_SECONDS", 0.0)
     audit.write(entry("a"))
     path.rename(path.with_suffix(".old"))
     audit.write(entry("b"))
@@ -88,6 +90,7 @@ def test_one_line_longer_than_a_file_may_be_is_written_all_the_same(path):
 
 WRITE = """
 import sys
+from interlock.host import audit as audit_module
 from interlock.host.audit import Entry, FileAudit
 audit = FileAudit(sys.argv[1], most_bytes=2000, keep=100)
 for number in range(50):

@@ -170,12 +170,26 @@ async def test_a_deadline_ends_what_lasts_too_long():
     async def send(arguments):
         await asyncio.sleep(60)
 
-    with pytest.raises(CallTimeout, match="total deadline of 0.01 s"):  # noqa: RUF043
+    with pytest.raises(CallTimeout, match=r"total deadline of 0\.01 s"):
         await gate.through(SEND, send)
     with pytest.raises(CallTimeout):
         await gate.through(SEND, send, deadline=0.001)
     assert story(gate)[:2] == ["decision allow", "outcome timeout"]
     assert "took too long" in gate.user.told("cancelled")[0]  # pyright: ignore
+
+
+async def test_an_answer_at_the_last_moment_is_an_answer():
+    gate = await a_gate(None, Rule(decision="allow"), deadline=0.005)
+
+    async def send(arguments):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return CallResult([TextContent(text="just in time")])
+
+    assert (await gate.through(SEND, send)).text == "just in time"
+    await asyncio.sleep(0)  # and nobody is cancelled for it
+    assert story(gate)[-1] == "outcome done"
 
 
 async def test_a_deadline_of_the_call_itself_is_told_as_it_is():

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Literal, Protocol
 
 import msgspec
@@ -25,6 +26,7 @@ __all__ = ["Audit", "AuditFailed", "Entry", "FileAudit", "MemoryAudit", "Outcome
 
 Outcome = Literal["", "done", "tool_error", "failed", "timeout", "cancelled"]
 _MOST_BYTES = 16 * 1024 * 1024  # of one file; then the next begins
+_LOOK_SECONDS = 1.0  # how long it may go unnoticed that somebody moved or filled the file
 _KEEP = 8  # full files beside the one that is written; older ones are deleted
 
 
@@ -101,6 +103,7 @@ class FileAudit:
         self._file: int | None = None
         self._is: tuple[int, int] | None = None
         self._torn = False
+        self._size, self._looked = 0, 0.0
 
     def __repr__(self) -> str:
         return f"FileAudit({str(self._path)!r})"
@@ -133,12 +136,17 @@ class FileAudit:
 
     def _with_room_for(self, size: int) -> int:
         """The file at the path, which somebody may have moved: what is written elsewhere is not in the book."""
-        found = self._found()
-        if self._file is None or found is None or (found.st_dev, found.st_ino) != self._is:
-            self._open()
-            found = os.fstat(self._opened())
-        if found.st_size and found.st_size + size > self._most:
+        now = monotonic()
+        if self._file is None or now - self._looked >= _LOOK_SECONDS:
+            found = self._found()
+            if self._file is None or found is None or (found.st_dev, found.st_ino) != self._is:
+                self._open()
+            else:
+                self._size = found.st_size
+            self._looked = now
+        if self._size and self._size + size > self._most:
             self._rotate()
+        self._size += size
         return self._opened()
 
     def _found(self) -> os.stat_result | None:
@@ -161,7 +169,7 @@ class FileAudit:
         except BaseException:
             os.close(file)
             raise
-        self._file, self._is = file, (found.st_dev, found.st_ino)
+        self._file, self._is, self._size = file, (found.st_dev, found.st_ino), found.st_size
 
     def _rotate(self) -> None:
         """By one process at a time; who finds another one at it goes on in the file as it is."""

@@ -78,9 +78,12 @@ class Cap:
         return Capped(result, 0, False)
 
     def _call(self, server: str, result: CallResult) -> Capped:
+        content, structured = result.content, result.structured
+        first = content[0] if len(content) == 1 and structured is None else None
+        if isinstance(first, TextContent) and len(first.text) <= self._text:  # what most results are
+            return Capped(result, len(first.text), False)
         work = _Work(self, server)
-        content = work.cut(result.content)
-        structured = result.structured
+        content = work.cut(content)
         if structured is not None:
             data = _encode(structured)
             work.size += len(data)
@@ -143,6 +146,11 @@ class Cap:
         if end < len(kept.text):
             text += f"\n[… {len(kept.text) - end} more characters: {place}?start={end}]"
         return ResourceContents(uri=uri, mime_type=kept.mime, text=text)
+
+    @property
+    def count(self) -> int:
+        """How many wholes are kept now."""
+        return len(self._kept)
 
     def server_of(self, uri: str) -> str | None:
         """Whose data it is: reading it here makes it nobody else's."""

@@ -24,6 +24,7 @@ from .audit import Audit, MemoryAudit, Outcome
 from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers
+from .deadlines import Deadlines
 from .deeds import Deed
 from .diffs import compared
 from .judge import Judge, Question, Ruling
@@ -89,6 +90,7 @@ class Gate:
         self.cap = cap if cap is not None else Cap()
         self.leaves = leaves if leaves is not None else Leaves()
         self.principal, self._deadline = principal, deadline
+        self._deadlines = Deadlines()
         self._ledger = Ledger(self.audit, hide)
         consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
         self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
@@ -99,6 +101,7 @@ class Gate:
         self._ledger.hide(values)
 
     def close(self) -> None:
+        self._deadlines.close()
         self.audit.close()
 
     # --- doing things -----------------------------------------------------------------------------
@@ -126,26 +129,39 @@ class Gate:
         return Question(how=how) if used is None else Question(pin=used[0], definition=used[1], how=how)
 
     async def _send(self, ruling: Ruling, send: Callable[[Any], Awaitable[T]], deadline: float) -> T:
-        deed, began, timer = ruling.deed, time.perf_counter(), asyncio.timeout(deadline)
-        self._judge.tell("calling", deed, str(deed))
+        deed, began = ruling.deed, time.perf_counter()
+        self._judge.tell("calling", deed)
+        limit = self._deadlines.begin(deadline)
         try:
-            async with timer:
-                result = await send(deed.arguments)
-        except asyncio.CancelledError:
+            result = await send(deed.arguments)
+        except BaseException as error:
+            told = self._failed(ruling, began, error, limit.caused(), deadline)
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            self._deadlines.end(limit)
+        if limit.expired:
+            limit.caused()  # it was answered at the last moment, and is not cancelled any more
+        return self._received(ruling, began, result)
+
+    def _failed(
+        self, ruling: Ruling, began: float, error: BaseException, too_late: bool, deadline: float
+    ) -> BaseException:
+        """Tell it and write it down; what is raised is the error itself, or that our own deadline ended it."""
+        deed = ruling.deed
+        if isinstance(error, asyncio.CancelledError) and too_late:
+            error = CallTimeout(deed.kind, deadline, "total")
+        if isinstance(error, TimeoutError):
+            self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
+            self._ended(ruling, began, "timeout", str(error))
+        elif isinstance(error, asyncio.CancelledError):
             self._judge.tell("cancelled", deed, f"{deed} was cancelled: the server was asked to stop")
             self._ended(ruling, began, "cancelled")
-            raise
-        except TimeoutError as error:
-            self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
-            self._ended(ruling, began, "timeout", str(error) or f"after {deadline:g} s")
-            if timer.expired():
-                raise CallTimeout(deed.kind, deadline, "total") from error
-            raise
-        except BaseException as error:
+        else:
             self._judge.tell("done", deed, f"{deed} failed")
             self._ended(ruling, began, "failed", f"{type(error).__name__}: {error}")
-            raise
-        return self._received(ruling, began, result)
+        return error
 
     def _received(self, ruling: Ruling, began: float, result: Any) -> Any:
         deed = ruling.deed
@@ -156,7 +172,7 @@ class Gate:
         if capped.cut:
             self._judge.tell("cut", deed, f"{deed}: a part of the result is left out and kept here")
         failed = isinstance(result, CallResult) and result.is_error
-        self._judge.tell("done", deed, str(deed))
+        self._judge.tell("done", deed)
         self._ended(ruling, began, "tool_error" if failed else "done", size=capped.size, cut=capped.cut)
         return capped.result
 

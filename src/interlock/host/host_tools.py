@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..client.results import CallResult
-from .admission import CALL
+from .admission import CALL, READ
 from .models.model import ModelTool
 from .verbs import Verbs
 
@@ -27,6 +27,8 @@ class HostTools:
         return [ModelTool(**tool) for tool in offered.tools]
 
     def origin(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        if tool == READ:
+            return self._host.gate.cap.server_of(str(arguments.get("uri")))
         entry = self._host.catalogue.tools.get(_meant(tool, arguments))
         return entry.server if entry is not None else None
 

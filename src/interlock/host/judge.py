@@ -141,9 +141,9 @@ class Judge:
         self._ledger.decided(denied.deed, "deny", denied.rule, denied.because)
         self.tell("denied", denied.deed, str(denied))
 
-    def tell(self, kind: NoticeKind, deed: Deed, text: str) -> None:
+    def tell(self, kind: NoticeKind, deed: Deed, text: str = "") -> None:
         """A user whose screen fails must not fail what is done."""
         try:
-            self._user.tell(Notice(kind=kind, text=text, server=deed.server, name=deed.name))
+            self._user.tell(Notice(kind=kind, text=text or str(deed), server=deed.server, name=deed.name))
         except Exception:
             log.exception("! a notice could not be shown")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Literal, TypeVar
+from math import inf
+from typing import Any, Literal, NoReturn, TypeVar
 
 from msgspec import UNSET
 
@@ -51,7 +52,7 @@ class Verbs:
         self.gate, self.members, self.catalogue = gate, members, catalogue
         self._shelving = shelving
         self._admission = Admission(catalogue)
-        self._own = OwnTools(catalogue, self._admission)
+        self._own = OwnTools(catalogue, self._admission, gate.cap)
         self._budget = budget
 
     @property
@@ -64,8 +65,9 @@ class Verbs:
 
     def turn(self, text: str = "", *, budget: int | None = None, wanted: Iterable[str] = ()) -> Offered:
         """The tools that a model is told of, for a turn that is about `text`: all of them within the budget of tokens,
-        else those that matter most and three that find the rest."""
-        return self._admission.turn(text, self._budget if budget is None else budget, wanted)
+        else those that matter most and three that find the rest; with one more, results that were cut are read on."""
+        tokens = self._budget if budget is None else budget
+        return self._admission.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
 
     async def use_tool(
         self,
@@ -90,13 +92,15 @@ class Verbs:
         on_progress: OnProgress | None = None,
     ) -> CallResult:
         """Run a tool, by the name that models see. Raises `Denied` where it may not be, and what a `Client` raises."""
-        entry = await self._entry(self.catalogue.tools, name, "tool")
+        entry = self.catalogue.tools.get(name) or await self._nobody(self.catalogue.tools, name, "tool")
         tool = entry.item
         hints, me = None if tool.annotations is UNSET else tool.annotations, self.gate.principal
         deed = Deed("tool", entry.server, tool.name, arguments or {}, sources=sources, hints=hints, principal=me)
 
-        ask = partial(Client.call_tool, timeout=timeout, on_progress=on_progress)
-        return await self._sent(deed, timeout, lambda client, sent: ask(client, tool.name, sent), entry)
+        def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
+            return client.call_tool(tool.name, sent, timeout=timeout, on_progress=on_progress)
+
+        return await self._sent(deed, timeout, ask, entry)
 
     # --- resources, prompts, completions ----------------------------------------------------------
 
@@ -119,7 +123,7 @@ class Verbs:
         timeout: Timeout = None,
     ) -> PromptResult:
         """A prompt, by the name under which the catalogue has it."""
-        entry = await self._entry(self.catalogue.prompts, name, "prompt")
+        entry = self.catalogue.prompts.get(name) or await self._nobody(self.catalogue.prompts, name, "prompt")
         deed = Deed(
             "prompt", entry.server, entry.name, dict(arguments or {}), sources=sources, principal=self.gate.principal
         )
@@ -164,8 +168,10 @@ class Verbs:
 
         async def send(sent: Any) -> T:
             member = self.members[deed.server]
-            client = await member.connected(patience)
-            await self._shelving.known(deed.server)
+            client = member.client
+            if client is None or member.state != "ready" or self._shelving.is_unknown(deed.server):
+                client = await member.connected(patience)
+                await self._shelving.known(deed.server)
             if entry is not None:
                 self._check_same(deed, entry)
             member.enter()
@@ -174,7 +180,7 @@ class Verbs:
             finally:
                 member.leave()
 
-        return await self.gate.through(deed, send, deadline=patience.total)
+        return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     def _check_same(self, deed: Deed, entry: Entry[Tool] | Entry[Prompt]) -> None:
         """What was decided on must still be what is there."""
@@ -183,15 +189,13 @@ class Verbs:
         if now is not entry and (now is None or now.server != entry.server or now.item != entry.item):
             raise Denied(deed, "the server describes it in another way now", hint="look at what changed and approve it")
 
-    async def _entry(self, entries: dict[str, Entry[I]], name: str, kind: Literal["tool", "prompt"]) -> Entry[I]:
-        entry = entries.get(name)
-        if entry is None:
-            await self._deny_quarantined(name, kind)
-            near = ", ".join(get_close_matches(name[:100], [*entries][:5_000], 3))
-            away = ", ".join(f"{display(server, 60)} is {state}" for server, state in self.missing.items())
-            told = f"{f'; near it are: {near}' if near else ''}{f'; not there: {away}' if away else ''}"
-            raise LocalError(f"no server offers a {kind} {display(name, 100)!r}{told}")
-        return entry
+    async def _nobody(self, entries: dict[str, Entry[I]], name: str, kind: Literal["tool", "prompt"]) -> NoReturn:
+        """Nothing of this name may be used: what is there all the same, and who is not."""
+        await self._deny_quarantined(name, kind)
+        near = ", ".join(get_close_matches(name[:100], [*entries][:5_000], 3))
+        away = ", ".join(f"{display(server, 60)} is {state}" for server, state in self.missing.items())
+        told = f"{f'; near it are: {near}' if near else ''}{f'; not there: {away}' if away else ''}"
+        raise LocalError(f"no server offers a {kind} {display(name, 100)!r}{told}")
 
     async def _deny_quarantined(self, name: str, kind: Literal["tool", "prompt"]) -> None:
         """What is there and not approved is denied by the gate, and in its book, as everything is."""
