@@ -13,7 +13,9 @@ from ..host.audit import FileAudit
 from ..host.conversation import Conversation
 from ..host.host import Host
 from ..host.host_tools import HostTools
+from ..host.models.anthropic import AnthropicModel
 from ..host.models.model import Model
+from ..host.models.openai import OpenAIModel
 from ..host.models.plain import PlainModel
 from ..host.transcript import Transcript, read_transcript
 from ..wire.errors import LocalError
@@ -183,11 +185,7 @@ def model_of(text: str, base_url: str | None) -> Model:
         raise Failure(f"--model {one_line(text, 60)!r}: this is anthropic:NAME, openai:NAME or plain", code=USAGE)
     options: dict[str, Any] = {"base_url": base_url} if base_url else {}
     if kind == "anthropic":
-        from ..host.models.anthropic import AnthropicModel  # each brings the HTTP client along
-
         return AnthropicModel(name, **options)
-    from ..host.models.openai import OpenAIModel
-
     if base_url and not os.environ.get("OPENAI_API_KEY"):
         options |= {"key": "", "limit_word": "max_tokens"}  # as servers on this machine have it
     return OpenAIModel(name, **options)

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from ..host.pages import page_at
 from ..host.user import Ask, Leave, Notice
 from ..wire.errors import InvalidParams
 from .chat_screen import Screen
@@ -184,8 +185,6 @@ def _content(content: Any) -> str:
 
 
 def _host_in(url: str) -> str:
-    from ..host.pages import page_at  # few servers ask for it
-
     try:
         return page_at(url).host
     except InvalidParams:
