@@ -28,6 +28,8 @@ async def test_a_question_waits_for_the_prompt_and_says_so():
     assert (told, order) == (["waits", "waits"], ["prompt"])
     typed.set()
     await prompting
+    await floor.answered()
+    assert order == ["prompt", "a", "a", "b", "b"]
     await prompt()
     await asyncio.gather(*asking)
     assert order == ["prompt", "a", "a", "b", "b", "prompt"]  # all questions, one by one, before the next prompt

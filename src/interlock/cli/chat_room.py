@@ -52,6 +52,7 @@ class ChatRoom:
                     line = await self._read(_PROMPT)
                 if line is None:
                     break
+                await self._floor.answered()
                 if line.strip():
                     await self._stoppable(self._do(line.strip()))
         finally:

@@ -36,14 +36,22 @@ class Floor:
     @asynccontextmanager
     async def for_prompt(self) -> AsyncGenerator[None]:
         """When no question waits any more."""
-        await self._lock.acquire()
-        while self._asked:
-            self._lock.release()
-            await asyncio.sleep(0)
-            await self._lock.acquire()
+        await self._quiet()
         self._prompting = True
         try:
             yield
         finally:
             self._prompting = False
             self._lock.release()
+
+    async def answered(self) -> None:
+        """Wait until no question waits: what comes next is not said in the middle of one."""
+        await self._quiet()
+        self._lock.release()
+
+    async def _quiet(self) -> None:
+        await self._lock.acquire()
+        while self._asked:
+            self._lock.release()
+            await asyncio.sleep(0)
+            await self._lock.acquire()
