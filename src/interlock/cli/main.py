@@ -19,6 +19,9 @@ __all__ = ["main", "COMMANDS", "overview"]
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # the word: its module, what follows it, what it does
     "run": ("run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
+    "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
+    "new": ("new", "NAME", "make a small project that passes its own tests"),
+    "uninstall": ("uninstall", "NAME --to PROGRAM", "take it out again"),
 }
 _FIRST = """\
 examples:
