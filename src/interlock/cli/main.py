@@ -19,14 +19,22 @@ __all__ = ["main", "COMMANDS", "overview"]
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # the word: its module, what follows it, what it does
     "run": ("run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
-    "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
     "new": ("new", "NAME", "make a small project that passes its own tests"),
+    "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
     "uninstall": ("uninstall", "NAME --to PROGRAM", "take it out again"),
+    "list": ("list_all", "TARGET [tools …]", "what a server offers"),
+    "call": ("call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
+    "read": ("read", "TARGET URI", "what a resource holds"),
+    "prompt": ("prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
+    "complete": ("complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
+    "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
 }
 _FIRST = """\
 examples:
   interlock run server.py                    serve the one Server in server.py over stdio
   interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
+  interlock list server.py                   what it offers
+  interlock call server.py add a=1 b=2       use one of its tools
 """
 
 
