@@ -29,8 +29,9 @@ ROOMS = {
     "transport": 4,
     "server": 5,
     "client": 5,
-    "cli": 6,
-    "testing": 7,
+    "host": 6,
+    "cli": 7,
+    "testing": 8,
 }
 ANYBODY = {"interlock.version"}  # may be imported from every room
 HEAVY = {

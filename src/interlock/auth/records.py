@@ -19,11 +19,11 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from ..wire.errors import LocalError, StoreError
+from ..wire.errors import LocalError, StoreError, StoreFull
 
-__all__ = ["Records", "MemoryRecords", "FileRecords", "KeyringRecords", "records_of"]
+__all__ = ["Records", "Release", "MemoryRecords", "FileRecords", "KeyringRecords", "records_of"]
 
-_MOST_BYTES = 1024 * 1024  # of one record; a larger file is not ours
+_MOST_BYTES = 1024 * 1024  # of one record; a larger one is refused, and a larger file is not ours
 _OPEN = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) if os.name != "nt" else getattr(os, "O_BINARY", 0)
 Release = Callable[[], None]
 
@@ -78,8 +78,9 @@ class _Kept(msgspec.Struct):
 class FileRecords:
     """One file (0600) per record in a directory of the owner's (0700); every change replaces a file whole."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, what: str = "a token record", most_bytes: int = _MOST_BYTES) -> None:
         self._folder = Path(folder).expanduser()
+        self._what, self._most = what, most_bytes
 
     def __repr__(self) -> str:
         return f"FileRecords({str(self._folder)!r})"
@@ -90,15 +91,15 @@ class FileRecords:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"a token record cannot be read: {error.strerror}") from None
+            raise StoreError(f"{self._what} cannot be read: {error.strerror}") from None
         with os.fdopen(file, "rb") as opened:
-            _check_private(os.fstat(file), "a token record")
-            data = opened.read(_MOST_BYTES + 1)
+            _check_private(os.fstat(file), self._what)
+            data = opened.read(self._most + 1)
         try:
             kept = msgspec.json.decode(data, type=_Kept)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None  # damaged: what it held can be had again
-        return bytes(kept.value) if kept.key == key and len(data) <= _MOST_BYTES else None
+        return bytes(kept.value) if kept.key == key and len(data) <= self._most else None
 
     def save(self, key: str, value: bytes | None) -> None:
         path = self._path(key, "json")
@@ -106,10 +107,13 @@ class FileRecords:
             if value is None:
                 path.unlink(missing_ok=True)
                 return
+            data = msgspec.json.encode(_Kept(key, msgspec.Raw(value)))
+            if len(data) > self._most:  # nobody would read it back
+                raise StoreFull(f"{self._what} of {len(data)} bytes is larger than {self._most}")
             self._make()
-            self._replace(path, msgspec.json.encode(_Kept(key, msgspec.Raw(value))))
+            self._replace(path, data)
         except OSError as error:
-            raise StoreError(f"a token record cannot be written: {error.strerror}") from None
+            raise StoreError(f"{self._what} cannot be written: {error.strerror}") from None
 
     def _replace(self, path: Path, data: bytes) -> None:
         beside = path.with_suffix(f".{secrets.token_hex(8)}.new")
@@ -130,7 +134,7 @@ class FileRecords:
             self._make()
             file = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
         except OSError as error:
-            raise StoreError(f"a token record cannot be held: {error.strerror}") from None
+            raise StoreError(f"{self._what} cannot be held: {error.strerror}") from None
         if not _locked(file):
             os.close(file)
             return None
@@ -141,7 +145,7 @@ class FileRecords:
 
     def _make(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_private(self._folder.stat(), "the directory of the token records")
+        _check_private(self._folder.stat(), f"the directory of {self._what}")
 
 
 def _check_private(found: os.stat_result, what: str) -> None:
