@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "new": ("new", "NAME", "make a small project that passes its own tests"),
     "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
     "uninstall": ("uninstall", "NAME --to PROGRAM", "take it out again"),
+    "cost": ("cost", "TARGET", "what its tools cost a model, in tokens"),
     "list": ("list_all", "TARGET [tools …]", "what a server offers"),
     "call": ("call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
     "read": ("read", "TARGET URI", "what a resource holds"),
