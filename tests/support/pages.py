@@ -1,0 +1,141 @@
+"""The pages of the documentation as something that runs: their blocks of code, in the order of the page.
+
+A block runs as it stands. What a page takes for granted (a server that was made before, a file that is there) is given
+to it by its test; what cannot run says why in the line above it, in one of a few sentences:
+
+    <!-- not run: it serves until it is stopped -->
+    <!-- runs with mcp2 -->          code of another library, run in that library's environment by tests/interop
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DOCS", "REASONS", "ROOT", "Block", "blocks_of", "run_blocks"]
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+REASONS = (
+    "it serves until it is stopped",
+    "it installs the suite from the network",
+    "it needs a person at a terminal",
+)
+CODE = ("python", "console", "json", "toml")
+DATA = ("text", "nginx", "ini", "")  # what is said, drawn, or meant for another program
+_FENCE = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
+    re.M | re.S,
+)
+_PROGRAMS = {"interlock": [sys.executable, "-m", "interlock"], "python": [sys.executable]}
+_SECONDS = 60.0
+
+
+@dataclass
+class Block:
+    page: str
+    line: int
+    language: str
+    title: str | None
+    text: str
+    mark: str | None
+    follows: bool
+    """Nothing stands between it and the block before."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def is_ours(self) -> bool:
+        return self.mark is None
+
+    @property
+    def library(self) -> str | None:
+        return self.mark.removeprefix("runs with ") if self.mark and self.mark.startswith("runs with ") else None
+
+    @property
+    def reason(self) -> str | None:
+        return self.mark.removeprefix("not run: ") if self.mark and self.mark.startswith("not run: ") else None
+
+
+def blocks_of(path: Path) -> list[Block]:
+    text = path.read_text(encoding="utf-8")
+    found, end = list[Block](), -1
+    for fence in _FENCE.finditer(text):
+        line, parts = text.count("\n", 0, fence.start("text")), fence.group("language", "title", "text", "mark")
+        found.append(Block(path.name, line, *parts, follows=end >= 0 and not text[end : fence.start()].strip()))
+        end = fence.end()
+    return found
+
+
+def run_blocks(blocks: list[Block], names: dict[str, Any], folder: Path, env: dict[str, str]) -> None:
+    """Run what can be run; what a program says, or a block whose output follows it, is compared."""
+    said = ""
+    for block in blocks:
+        if block.title and block.language == "python":
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        if block.language == "text" and block.follows and said:
+            assert said == block.text, f"{block.place}: it says\n{said}"
+        said = run_block(block, names, folder, env) if block.is_ours else ""
+
+
+def run_block(block: Block, names: dict[str, Any], folder: Path, env: dict[str, str]) -> str:
+    """What it printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        if block.language == "python":
+            run_python(block, names)
+    if block.language == "console":
+        run_console(block, folder, env)
+    elif block.language == "json":
+        json.loads(block.text)
+    elif block.language == "toml":
+        tomllib.loads(block.text)
+    return printed.getvalue()
+
+
+def compiled(block: Block) -> Any:
+    return compile(
+        "\n" * block.line + block.text, block.place, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+    )
+
+
+def run_python(block: Block, names: dict[str, Any]) -> None:
+    waiting = eval(compiled(block), names)
+    if waiting is not None:
+        asyncio.run(asyncio.wait_for(waiting, _SECONDS))
+
+
+def run_console(block: Block, folder: Path, env: dict[str, str]) -> None:
+    """Lines with `$` are commands; the lines below one are what it says. `…` stands for anything."""
+    for command, said in commands_in(block):
+        program, *words = shlex.split(command)
+        done = subprocess.run(
+            [*_PROGRAMS[program], *words],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+        wanted = ".*".join(re.escape(part) for part in said.rstrip().split("…"))
+        assert re.fullmatch(wanted, done.stdout.rstrip(), re.S), f"{block.place}: {command}\n{done.stdout}{done.stderr}"
+
+
+def commands_in(block: Block) -> list[tuple[str, str]]:
+    parts = re.split(r"^\$ ", block.text, flags=re.M)
+    assert not parts[0].strip(), f"{block.place}: a console begins with a command"
+    return [(command, said) for command, _, said in (part.partition("\n") for part in parts[1:])]
