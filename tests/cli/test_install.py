@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from interlock.cli import install
+from interlock.cli import install, uninstall
 from interlock.cli.failing import Failure
 from interlock.cli.install import name_for
 from interlock.cli.main import main
 from interlock.cli.programs import PROGRAMS, Surroundings
 from interlock.client.config_text import members_in
+from support.properties import JSON_OBJECTS, many
+from support.settings_files import is_kept, shuffled
 
 ONE = "from interlock import Server\nserver = Server('My notes!')\n"
 VSCODE = """\
@@ -124,6 +128,21 @@ def test_only_the_entry_is_new(word, after, file_of, capsys):
     text = path.read_bytes().decode()
     assert text.startswith(head) and text.endswith(tail)
     assert json.loads(text[len(head) : len(text) - len(tail)])["args"][:3] == ["-P", "-m", "interlock"]
+
+
+@pytest.mark.parametrize("word", PROGRAMS)
+@many(30)
+@given(members=JSON_OBJECTS, servers=JSON_OBJECTS, seed=st.integers(0, 2**32), mark=st.sampled_from(["", "\ufeff"]))
+def test_whatever_a_program_keeps_stays_byte_for_byte(word, file_of, members, servers, seed, mark):
+    """Any layout, comments, line ends, a mark at the beginning, no line break at the end; in and out again."""
+    member, servers = PROGRAMS[word].member, {**servers, "theirs": {"command": "x"}}
+    text = mark + shuffled(seed, {**members, member: {**servers, "My-notes": {}} if seed % 2 else servers})
+    path = file_of(word, text)
+    words = ["--to", word, "--name", "mine"]
+    assert install.command(["notes/server.py", *words]) == 0
+    assert is_kept(text, path.read_bytes().decode())
+    assert uninstall.command(["mine", "--to", word]) == 0
+    assert path.read_bytes().decode() == text
 
 
 def test_a_dry_run_shows_a_diff_and_changes_nothing(home, file_of, capsys, monkeypatch):

@@ -1,8 +1,6 @@
 """cli/json_edit.py: one member changes, every other byte stays."""
 
 import json
-from itertools import takewhile
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,51 +11,10 @@ from interlock.cli.json_edit import HIDDEN, masked, remove_member, set_member, v
 from interlock.cli.json_places import places
 from interlock.client.config_text import ConfigError, members_in
 from support.properties import JSON, JSON_OBJECTS, TEXT, many
+from support.settings_files import Hand, is_kept, shuffled
 
 ENTRY = {"command": "/usr/bin/python3", "args": ["run", "/home/ö/server.py"], "env": {"TOKEN": "s3cret"}}
 PATH = ("mcpServers", "mine")
-
-
-# --- files as people have them: any layout, comments anywhere ---
-
-COMMENTS = ("// x {", "/* , */", '/* " */ // "mine": {}', "// ü  ", "/**/", "/* a\n b */")
-
-
-class Hand:
-    """Writes JSON with blanks, line breaks and comments wherever it allows them."""
-
-    def __init__(self, seed):
-        self.random = Random(seed)
-        self.newline = self.random.choice(["\n", "\r\n"])
-        self.comments = self.random.random() < 0.5
-
-    def gap(self):
-        parts = []
-        for _ in range(self.random.choice((0, 0, 1, 2))):
-            comment = self.random.choice(COMMENTS) if self.comments and self.random.random() < 0.5 else ""
-            breaks = "//" in comment or self.random.random() < 0.5
-            parts.append(self.blanks() + comment + (self.newline if breaks else ""))
-        return "".join(parts) + self.blanks()
-
-    def blanks(self):
-        return self.random.choice(("", "", " ", "  ", "\t"))
-
-    def write(self, value):
-        if isinstance(value, dict):
-            return self.group(
-                "{}", [f"{self.scalar(name)}{self.gap()}:{self.gap()}{self.write(value[name])}" for name in value]
-            )
-        return self.group("[]", [self.write(each) for each in value]) if isinstance(value, list) else self.scalar(value)
-
-    def group(self, ends, inner):
-        last = "," if inner and self.random.random() < 0.3 else ""
-        return ends[0] + ",".join(self.gap() + each + self.gap() for each in inner) + last + self.gap() + ends[1]
-
-    def scalar(self, value):
-        return json.dumps(value, ensure_ascii=self.random.random() < 0.5)
-
-    def file(self, members):
-        return self.gap() + self.write(members) + self.gap()
 
 
 SERVERS = st.dictionaries(TEXT.filter(lambda name: name != "mine"), JSON, max_size=3)
@@ -65,26 +22,7 @@ OTHERS = JSON_OBJECTS.map(lambda members: {name: each for name, each in members.
 SEEDS = st.integers(0, 2**32)
 
 
-def shuffled(seed, members):
-    names = list(members)
-    Random(seed).shuffle(names)
-    return Hand(seed).file({name: members[name] for name in names})
-
-
-def same_from_left(one, other):
-    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])
-
-
-def is_kept(before, after):
-    """`after` is `before` with one piece put in and perhaps, before that, a comma."""
-    start = same_from_left(before, after)
-    if after.endswith(before[start:]):
-        return True
-    middle = same_from_left(before[start:], after[start + 1 :])
-    return after[start] == "," and after.endswith(before[start + middle :])
-
-
-@many(150)
+@many(100)
 @given(OTHERS, st.none() | SERVERS, SEEDS)
 def test_an_entry_is_added_and_every_other_byte_stays(others, servers, seed):
     text = shuffled(seed, others if servers is None else {**others, "mcpServers": servers})
@@ -93,7 +31,7 @@ def test_an_entry_is_added_and_every_other_byte_stays(others, servers, seed):
     assert is_kept(text, after)
 
 
-@many(150)
+@many(100)
 @given(OTHERS, SERVERS, SEEDS)
 def test_an_entry_is_replaced_and_every_other_byte_stays(others, servers, seed):
     text = shuffled(seed, {**others, "mcpServers": {**servers, "mine": {"old": [1]}}})
@@ -111,7 +49,7 @@ def outside(text):
     return text[: node.start], text[node.end :]
 
 
-@many(150)
+@many(100)
 @given(OTHERS, SERVERS, SEEDS)
 def test_what_was_added_can_be_taken_out_again(others, servers, seed):
     text = shuffled(seed, {**others, "mcpServers": servers})
@@ -120,7 +58,7 @@ def test_what_was_added_can_be_taken_out_again(others, servers, seed):
     assert not servers or back == text
 
 
-@many(150)
+@many(100)
 @given(OTHERS, SERVERS, SEEDS)
 def test_an_entry_anywhere_can_be_taken_out(others, servers, seed):
     text = Hand(seed).file({**others, "mcpServers": {"mine": ENTRY, **servers}})
