@@ -133,12 +133,20 @@ GIVEN = {
     "programs.md": None,
     "revisions.md": None,
     "security.md": None,
+    "session.md": None,
     "state.md": lambda folder, monkeypatch: {"key": new_key()},
     "supervision.md": None,
     "sync_client.md": None,
     "conformance.md": None,
 }
-REAL = ("index.md", "programs.md", "revisions.md", "migrating_sdk.md", "migrating_fastmcp.md")  # nothing is replaced
+REAL = (
+    "index.md",
+    "programs.md",
+    "session.md",
+    "revisions.md",
+    "migrating_sdk.md",
+    "migrating_fastmcp.md",
+)  # nothing is replaced
 
 
 @pytest.mark.parametrize("name", GIVEN)

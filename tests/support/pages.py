@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -22,6 +23,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from interlock.cli.main import main
 
 __all__ = ["DOCS", "REASONS", "ROOT", "Block", "blocks_of", "run_blocks"]
 
@@ -38,7 +42,7 @@ _FENCE = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
-_PROGRAMS = {"interlock": [sys.executable, "-m", "interlock"], "python": [sys.executable]}
+_PROGRAMS = {"python": sys.executable}
 _SECONDS = 60.0
 
 
@@ -119,20 +123,44 @@ def run_python(block: Block, names: dict[str, Any]) -> None:
 
 
 def run_console(block: Block, folder: Path, env: dict[str, str]) -> None:
-    """Lines with `$` are commands; the lines below one are what it says. `…` stands for anything."""
-    for command, said in commands_in(block):
+    """Lines with `$` are commands; the lines below one are what a terminal shows. `…` stands for anything."""
+    code = 0
+    for command, wanted in commands_in(block):
         program, *words = shlex.split(command)
-        done = subprocess.run(
-            [*_PROGRAMS[program], *words],
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-        )
-        wanted = ".*".join(re.escape(part) for part in said.rstrip().split("…"))
-        assert re.fullmatch(wanted, done.stdout.rstrip(), re.S), f"{block.place}: {command}\n{done.stdout}{done.stderr}"
+        if program == "export":
+            env.update(word.split("=", 1) for word in words)
+            continue
+        said, code = (f"{code}\n", 0) if command == "echo $?" else _ran(program, words, folder, env)
+        shape = ".*".join(re.escape(part) for part in wanted.rstrip().split("…"))
+        assert re.fullmatch(shape, said.rstrip(), re.S), f"{block.place}: {command}\n{said}"
+
+
+def _ran(program: str, words: list[str], folder: Path, env: dict[str, str]) -> tuple[str, int]:
+    """What a terminal would show, and the exit code. Our own command runs here: a process less for each."""
+    if program == "interlock":
+        return _in_process(words, env)
+    done = subprocess.run(
+        [_PROGRAMS[program], *words],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS,
+    )
+    return done.stdout, done.returncode
+
+
+def _in_process(words: list[str], env: dict[str, str]) -> tuple[str, int]:
+    shown, code = io.StringIO(), 0
+    with patch.dict(os.environ, env, clear=True), patch("sys.stdin", io.StringIO()):
+        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+            try:
+                main(words)
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+    return shown.getvalue(), code
 
 
 def commands_in(block: Block) -> list[tuple[str, str]]:
