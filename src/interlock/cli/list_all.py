@@ -16,7 +16,7 @@ from .progress import Progress
 from .showing import as_json, builtins_of, one_line, plain, say, table
 from .words import read_words
 
-__all__ = ["HELP", "command", "offered", "offered_text"]
+__all__ = ["HELP", "command", "LISTS", "list_one", "offered", "offered_text"]
 
 HELP = f"""\
 examples:
@@ -58,11 +58,11 @@ async def offered(client: Client, kinds: list[str] | None = None) -> dict[str, A
     if client.instructions is not None:
         found["instructions"] = client.instructions
     for kind in kinds or LISTS:
-        found[LISTS[kind].member] = await _list(client, kind)
+        found[LISTS[kind].member] = await list_one(client, kind)
     return found
 
 
-async def _list(client: Client, kind: str) -> list[Any]:
+async def list_one(client: Client, kind: str) -> list[Any]:
     """What a server does not offer is an empty list; templates came later than resources, and some have none."""
     capability = "resources" if kind == "templates" else kind
     if not client.capabilities.can(capability):

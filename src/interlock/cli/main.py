@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "read": ("read", "TARGET URI", "what a resource holds"),
     "prompt": ("prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
     "complete": ("complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
+    "shell": ("shell", "TARGET", "all of these line by line, with history and completion"),
+    "doctor": ("doctor", "TARGET", "what is wrong with a server, and what to do"),
     "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
 }
 _FIRST = """\
