@@ -153,14 +153,17 @@ def _ran(program: str, words: list[str], folder: Path, env: dict[str, str]) -> t
 
 
 def _in_process(words: list[str], env: dict[str, str]) -> tuple[str, int]:
-    shown, code = io.StringIO(), 0
-    with patch.dict(os.environ, env, clear=True), patch("sys.stdin", io.StringIO()):
-        with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
-            try:
-                main(words)
-            except SystemExit as ended:
-                code = int(ended.code or 0)
-    return shown.getvalue(), code
+    shown = io.StringIO()
+    with contextlib.ExitStack() as around:
+        around.enter_context(patch.dict(os.environ, env, clear=True))
+        around.enter_context(patch("sys.stdin", io.StringIO()))
+        around.enter_context(contextlib.redirect_stdout(shown))
+        around.enter_context(contextlib.redirect_stderr(shown))
+        try:
+            main(words)
+        except SystemExit as ended:
+            return shown.getvalue(), int(ended.code or 0)
+    return shown.getvalue(), 0
 
 
 def commands_in(block: Block) -> list[tuple[str, str]]:
