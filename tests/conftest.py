@@ -15,9 +15,17 @@ from zlib import crc32
 import pytest
 
 from support import warm
+from support.watchdog import watched
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
 DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
+HUNG, INSTALLS = 150.0, 900.0  # the same for what does not come back to its loop; of tests that may have to install
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with watched(INSTALLS if "interop" in item.path.parts else HUNG):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
