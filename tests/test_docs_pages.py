@@ -24,7 +24,11 @@ from interlock.transport import serve_channel
 from interlock.transport.memory import memory_pair
 from support.pages import CODE, DATA, DOCS, REASONS, ROOT, blocks_of, commands_in, compiled, run_blocks
 
-ELSEWHERE = {"authoring.md": "test_authoring_page.py", "client.md": "test_client_page.py"}
+ELSEWHERE = {
+    "authoring.md": "test_authoring_page.py",
+    "cli.md": "test_cli_page.py",
+    "client.md": "test_client_page.py",
+}
 LIBRARIES = ("mcp1", "mcp2", "fastmcp")  # whose code tests/interop/test_migrating_pages.py runs
 
 
