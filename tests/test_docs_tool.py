@@ -67,3 +67,20 @@ def test_what_has_no_place_or_no_test_is_found(tmp_path, monkeypatch):
     assert docs.pages_without_a_test() == ["docs/lost.md has code that no test runs"]
     (tmp_path / "tests" / "test_lost_page.py").write_text('PAGE = "lost.md"\n')
     assert docs.pages_without_a_test() == []
+
+
+def test_the_site_is_built_apart_and_nothing_else_is_cleared(tmp_path, monkeypatch):
+    builder = tmp_path / "builder"
+    builder.write_text('#!/bin/sh\necho "$@" > said\nls > seen\n')
+    builder.chmod(0o755)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Here\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\n")
+    (tmp_path / ".cache" / "interop").mkdir(parents=True)
+    (tmp_path / ".cache" / "docs" / "old").mkdir(parents=True)
+    monkeypatch.setattr(docs, "ROOT", tmp_path)
+    monkeypatch.setattr(docs, "BUILDER", builder)
+    assert docs.build(tmp_path / ".cache" / "docs") == 0
+    assert (tmp_path / ".cache" / "docs" / "said").read_text() == "build --strict\n"
+    assert {"docs", "mkdocs.yml"} <= {*(tmp_path / ".cache" / "docs" / "seen").read_text().split()}
+    assert (tmp_path / ".cache" / "interop").is_dir() and not (tmp_path / ".cache" / "docs" / "old").exists()
