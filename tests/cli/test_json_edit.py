@@ -22,7 +22,7 @@ OTHERS = JSON_OBJECTS.map(lambda members: {name: each for name, each in members.
 SEEDS = st.integers(0, 2**32)
 
 
-@many(100)
+@many(70)
 @given(OTHERS, st.none() | SERVERS, SEEDS)
 def test_an_entry_is_added_and_every_other_byte_stays(others, servers, seed):
     text = shuffled(seed, others if servers is None else {**others, "mcpServers": servers})
@@ -31,7 +31,7 @@ def test_an_entry_is_added_and_every_other_byte_stays(others, servers, seed):
     assert is_kept(text, after)
 
 
-@many(100)
+@many(70)
 @given(OTHERS, SERVERS, SEEDS)
 def test_an_entry_is_replaced_and_every_other_byte_stays(others, servers, seed):
     text = shuffled(seed, {**others, "mcpServers": {**servers, "mine": {"old": [1]}}})
@@ -49,7 +49,7 @@ def outside(text):
     return text[: node.start], text[node.end :]
 
 
-@many(100)
+@many(70)
 @given(OTHERS, SERVERS, SEEDS)
 def test_what_was_added_can_be_taken_out_again(others, servers, seed):
     text = shuffled(seed, {**others, "mcpServers": servers})
@@ -58,7 +58,7 @@ def test_what_was_added_can_be_taken_out_again(others, servers, seed):
     assert not servers or back == text
 
 
-@many(100)
+@many(70)
 @given(OTHERS, SERVERS, SEEDS)
 def test_an_entry_anywhere_can_be_taken_out(others, servers, seed):
     text = Hand(seed).file({**others, "mcpServers": {"mine": ENTRY, **servers}})
