@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import interlock
-from interlock import Client, Context, Server, SyncClient, hash_password
+from interlock import Client, Context, Protection, Server, SyncClient, hash_password
 from interlock.auth.signing import new_key as new_signing_key
 from interlock.state.sealing import new_key
 from interlock.transport import serve_channel
@@ -97,8 +97,17 @@ def authorization(folder, monkeypatch):
 
 
 def authorization_server(folder, monkeypatch):
+    """`...` is the resource of the first block; further down the page is an issuer that the first ones name."""
     monkeypatch.setenv("ADA_HASH", hash_password("correct horse"))
-    return {}
+    monkeypatch.setenv("NOTES_SECRET", "secret")
+
+    def protection(resource, **options):
+        return Protection(resource="https://mcp.example.com/mcp" if resource is ... else resource, **options)
+
+    monkeypatch.setattr(interlock, "Protection", protection)
+    here = "http://127.0.0.1:8000"
+    issuer = interlock.AuthorizationServer(here, resources=[f"{here}/mcp"], scopes=["notes:read"])
+    return {"os": os, "Introspection": interlock.Introspection, "issuer": issuer}
 
 
 def client_config(folder, monkeypatch):
