@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {
     "Servers": ("interlock.server.",),
     "Clients": ("interlock.client.", "interlock.transport.", "interlock.wire.link"),
+    "Hosts": ("interlock.host.", "interlock.models."),
     "Authorization": ("interlock.auth.", "interlock.transport.issuer_app"),
     "Content": ("interlock.wire.types.",),
     "Requests": ("interlock.wire.exchange",),

@@ -28,7 +28,8 @@ def watched(seconds: float) -> Iterator[None]:
         return
 
     def bite(*_: object) -> None:
-        faulthandler.dump_traceback(2)  # where pytest captures it, for the report of the failure
+        faulthandler.dump_traceback(2, all_threads=False)  # where pytest captures it, for the report of the failure
+        faulthandler.dump_traceback(2)  # the first hundred of them
         pytest.fail(f"hung: not done after {seconds:g} s")
 
     outer = signal.signal(signal.SIGALRM, bite)

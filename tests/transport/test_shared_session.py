@@ -125,7 +125,7 @@ async def test_what_belongs_to_no_request_goes_to_who_speaks(tmp_path):
         session.speaker = 9  # who is not there: it waits here
         await session.tell("notifications/message", {"level": "info", "data": "there"})
         session.say(b'{"said":1}')
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(standing.answers()) < 3:
                 await asyncio.sleep(0.005)
         told = [msgspec.json.decode(each) for each in standing.answers()]
