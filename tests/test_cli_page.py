@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
-from interlock.cli import connecting, reloading
+from interlock.cli import checkup, connecting, reloading
 from interlock.cli.failing import CODES
 from interlock.cli.main import COMMANDS
-from support.command_line import code_of
+from interlock.cli.run import load_server
+from support.command_line import aimed, code_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -31,12 +33,19 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "server", sys)  # whatever is loaded as that is gone afterwards
 
 
 @pytest.mark.parametrize(("command", "shown"), STEPS, ids=[command for command, _ in STEPS])
-def test_a_command_prints_what_the_page_shows(command, shown, here, capsys):
+def test_a_command_prints_what_the_page_shows(command, shown, here, capsys, monkeypatch):
+    monkeypatch.setattr(checkup, "SLOW_OPENING", 60.0)  # however busy this machine is
+    monkeypatch.setattr(checkup, "SLOW_ANSWER", 60.0)
+    monkeypatch.setattr(checkup, "was_stopped", lambda command, took: False)
     program, *words = shlex.split(command)
     assert program == "interlock"
+    if words[0] != "doctor":  # which is about the process, too; for the others memory is enough
+        aimed(monkeypatch, load_server("server.py"))
     code = code_of(*words)
     told = capsys.readouterr()
     printed = told.out + told.err + (f"[exit code {code}]\n" if code else "")
