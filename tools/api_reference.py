@@ -10,8 +10,10 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import interlock
@@ -27,10 +29,19 @@ GROUPS = {
     "Errors": ("interlock.wire.errors",),
     "Others": ("interlock.",),
 }
+FURTHER = {  # what the pages use from elsewhere
+    "interlock.testing": ("MemoryClient", "Script", "Transcript", "Line", "recording", "UnexpectedQuestion"),
+    "interlock.state.sqlite_store": ("SQLiteStore",),
+    "interlock.state.memory_store": ("MemoryStore",),
+    "interlock.state.store": ("Bounds", "Store", "Bus"),
+    "interlock.transport.http_server": ("Timing", "SessionBounds"),
+    "interlock.transport": ("Channel", "Receiver", "serve_channel", "LineFramer", "Limits"),
+}
 HEAD = """\
 # API
 
-Every name of `from interlock import …`, with its docstring. Written by `tools/api_reference.py`; do not edit by hand.
+Every name of `from interlock import …`, and what the pages use from elsewhere, with its docstring. Written by
+`tools/api_reference.py`; do not edit by hand.
 """
 
 
@@ -39,7 +50,10 @@ def page() -> str:
     parts = [HEAD]
     for title, names in grouped().items():
         parts.append(f"## {title}\n")
-        parts += [entry(name) for name in names]
+        parts += [entry(name, interlock) for name in names]
+    for module, names in FURTHER.items():
+        parts.append(f"## From {module}\n")
+        parts += [entry(name, import_module(module)) for name in names]
     return "\n".join(parts)
 
 
@@ -57,8 +71,8 @@ def _fit(title: str, module: str) -> int:
     return max((len(start) for start in GROUPS[title] if module.startswith(start)), default=0)
 
 
-def entry(name: str) -> str:
-    value = getattr(interlock, name)
+def entry(name: str, module: ModuleType) -> str:
+    value = getattr(module, name)
     lines = [f"### {name}\n", _code(_declared(name, value)), _prose(_doc(value))]
     if isinstance(value, type):
         lines += [*_fields(value), *_members(value)]
