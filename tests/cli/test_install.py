@@ -239,10 +239,12 @@ def test_wrong_words_are_code_2(words, told, file_of):
     assert failure.code == 2 and told in failure.message
 
 
-def test_a_program_that_is_not_there_gets_no_folder(home):
-    failure = refused("notes/server.py", "--to", "cursor")
-    assert "Cursor is not installed" in failure.message and "--config" in failure.hint
-    assert not (home / ".cursor").exists()
+def test_a_program_that_is_not_there_gets_nothing(home):
+    before = sorted(home.rglob("*"))
+    for word, program in PROGRAMS.items():
+        failure = refused("notes/server.py", "--to", word)
+        assert f"{program.title} is not installed" in failure.message and "--config" in failure.hint
+    assert sorted(home.rglob("*")) == before
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"a": 1, "a": 2}', "\0", "{}}"])

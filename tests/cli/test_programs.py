@@ -73,6 +73,24 @@ def test_files_of_a_project():
     assert found["claude-desktop"] is None and found["windsurf"] is None
 
 
+def test_a_program_is_there_with_its_folder(tmp_path):
+    around = Surroundings("linux", tmp_path, {}, tmp_path)
+    for program in PROGRAMS.values():
+        assert not program.is_there(around), program.title
+    for made in (".config/Claude", ".config/Code/User", ".config/zed", ".cursor", ".codeium/windsurf", ".claude"):
+        (tmp_path / made).mkdir(parents=True)
+    for program in PROGRAMS.values():
+        assert program.is_there(around), program.title
+
+
+def test_claude_code_is_there_with_its_file_or_where_it_was_moved_to(tmp_path):
+    claude = PROGRAMS["claude-code"]
+    assert claude.is_there(Surroundings("linux", tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path)}, tmp_path))
+    assert not claude.is_there(Surroundings("linux", tmp_path, {"CLAUDE_CONFIG_DIR": "/nowhere"}, tmp_path))
+    (tmp_path / ".claude.json").write_text("{}")
+    assert claude.is_there(Surroundings("linux", tmp_path, {}, tmp_path))
+
+
 def test_entries_are_written_as_each_program_reads_them():
     by_command = {word: each.by_command(["/python", "-m", "x"], {"A": "b"}) for word, each in PROGRAMS.items()}
     plain = {"command": "/python", "args": ["-m", "x"], "env": {"A": "b"}}

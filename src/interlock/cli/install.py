@@ -246,7 +246,7 @@ def place_of(said: Words, around: Surroundings) -> Place:
     found = program.place(around, of_project=of_project)
     if found is None:
         raise Failure(f"{program.title} has no file for a project", code=USAGE, hint="leave --project out")
-    if not of_project and not found.parent.is_dir():
-        told = f"there is no folder {display(str(found.parent), 300)}: {program.title} is not installed for this user"
+    if not of_project and not program.is_there(around):
+        told = f"{program.title} is not installed for this user: nothing of it is at {display(str(found), 300)}"
         raise Failure(told, hint="--config FILE, if it keeps its file elsewhere")
     return Place(word, program, found)

@@ -64,6 +64,13 @@ class Program(msgspec.Struct, frozen=True):
         base = around.home if self.user.startswith("~/") else around.settings()
         return base / self.user.removeprefix("~/")
 
+    def is_there(self, around: Surroundings) -> bool:
+        """Whether this user has it: its folder is there; of one that keeps its file at home, the file or a folder."""
+        place = self.place(around)
+        if place is not None and self.user == _CLAUDE and "CLAUDE_CONFIG_DIR" not in around.environ:
+            return place.exists() or (around.home / ".claude").is_dir()
+        return place is not None and place.parent.is_dir()
+
     def by_command(self, command: list[str], env: Mapping[str, str]) -> dict[str, Any]:
         """An entry that starts a server: words, never a line for a shell."""
         entry: dict[str, Any] = {"type": "stdio"} if self.typed else {}
