@@ -37,9 +37,9 @@ REASONS = (
     "it needs a person at a terminal",
 )
 CODE = ("python", "console", "json", "toml")
-DATA = ("text", "nginx", "ini", "")  # what is said, drawn, or meant for another program
+DATA = ("text", "nginx", "ini", "yaml", "")  # what is said, drawn, or meant for another program
 _FENCE = re.compile(
-    r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>(?:not run|runs with)[^\n]*?) -->\n+)?```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 _PROGRAMS = {"python": sys.executable}
