@@ -131,6 +131,14 @@ def http_server(folder, monkeypatch):
     return {"server": house(), "FastAPI": FastAPI}
 
 
+def with_a_host(folder, monkeypatch):
+    from interlock.host.user import ScriptedUser
+
+    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(key, "key")
+    return {"server": house(), "user": ScriptedUser(True)}
+
+
 GIVEN = {
     "asking.md": asking,
     "authorization.md": authorization,
@@ -138,6 +146,7 @@ GIVEN = {
     "client_config.md": client_config,
     "custom_transports.md": custom_transports,
     "deployment.md": None,
+    "host_questions.md": with_a_host,
     "http_client.md": lambda folder, monkeypatch: {"Client": interlock.Client},
     "http_server.md": http_server,
     "index.md": None,
@@ -162,7 +171,7 @@ REAL = (
 )  # nothing is replaced
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("name", [name for name in GIVEN if (DOCS / name).is_file()])
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch, request):
     if name not in REAL:
         request.getfixturevalue("elsewhere")

@@ -39,7 +39,8 @@ REASONS = (
 CODE = ("python", "console", "json", "toml")
 DATA = ("text", "nginx", "ini", "yaml", "")  # what is said, drawn, or meant for another program
 _FENCE = re.compile(
-    r"^(?:<!-- (?P<mark>(?:not run|runs with)[^\n]*?) -->\n+)?```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>(?:not run|runs with)[^\n]*?) -->\n+)?"
+    r"```(?P<language>[a-z]*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 _PROGRAMS = {"python": sys.executable}
