@@ -21,10 +21,20 @@ import msgspec
 
 from ..wire.errors import LocalError, StoreError, StoreFull
 
-__all__ = ["Records", "Release", "MemoryRecords", "FileRecords", "KeyringRecords", "records_of"]
+__all__ = [
+    "OPEN_FLAGS",
+    "FileRecords",
+    "KeyringRecords",
+    "MemoryRecords",
+    "Records",
+    "Release",
+    "check_private",
+    "locked",
+    "records_of",
+]
 
 _MOST_BYTES = 1024 * 1024  # of one record; a larger one is refused, and a larger file is not ours
-_OPEN = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) if os.name != "nt" else getattr(os, "O_BINARY", 0)
+OPEN_FLAGS = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) if os.name != "nt" else getattr(os, "O_BINARY", 0)
 Release = Callable[[], None]
 
 
@@ -87,13 +97,13 @@ class FileRecords:
 
     def load(self, key: str) -> bytes | None:
         try:
-            file = os.open(self._path(key, "json"), os.O_RDONLY | _OPEN)
+            file = os.open(self._path(key, "json"), os.O_RDONLY | OPEN_FLAGS)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise StoreError(f"{self._what} cannot be read: {error.strerror}") from None
         with os.fdopen(file, "rb") as opened:
-            _check_private(os.fstat(file), self._what)
+            check_private(os.fstat(file), self._what)
             data = opened.read(self._most + 1)
         try:
             kept = msgspec.json.decode(data, type=_Kept)
@@ -117,7 +127,7 @@ class FileRecords:
 
     def _replace(self, path: Path, data: bytes) -> None:
         beside = path.with_suffix(f".{secrets.token_hex(8)}.new")
-        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
         try:
             with os.fdopen(file, "wb") as opened:
                 opened.write(data)
@@ -132,10 +142,10 @@ class FileRecords:
     def try_hold(self, key: str) -> Release | None:
         try:
             self._make()
-            file = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+            file = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
         except OSError as error:
             raise StoreError(f"{self._what} cannot be held: {error.strerror}") from None
-        if not _locked(file):
+        if not locked(file):
             os.close(file)
             return None
         return lambda: os.close(file)  # the system lets go of the lock with it, also when the process dies
@@ -145,17 +155,19 @@ class FileRecords:
 
     def _make(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_private(self._folder.stat(), f"the directory of {self._what}")
+        check_private(self._folder.stat(), f"the directory of {self._what}")
 
 
-def _check_private(found: os.stat_result, what: str) -> None:
+def check_private(found: os.stat_result, what: str) -> None:
+    """Raises unless it is the owner's, who runs this, and nobody else's."""
     if os.name == "nt":
         return
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise StoreError(f"{what} can be used by others than its owner: that must be changed first (chmod go-rwx)")
 
 
-def _locked(file: int) -> bool:
+def locked(file: int) -> bool:
+    """Is the open file ours alone now? Until it is closed, and never waiting for somebody else."""
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -38,6 +38,7 @@ examples:
   interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
   interlock list server.py                   what it offers
   interlock call server.py add a=1 b=2       use one of its tools
+  interlock doctor https://example.com/mcp   why a server does not work
 """
 
 

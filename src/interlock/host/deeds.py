@@ -123,22 +123,18 @@ class Deed:
 
     def edited(self, arguments: Any) -> Deed:
         """The same with other arguments."""
-        return self._with(arguments, self.principal)
+        return self._with("payload", canonical(arguments))
 
     def by(self, principal: Principal) -> Deed:
         """The same in the name of `principal`."""
-        return self._with(msgspec.Raw(self.payload), principal)
+        return self._with("principal", principal)
 
-    def _with(self, arguments: Any, principal: Principal | None) -> Deed:
-        return Deed(
-            self.kind,
-            self.server,
-            self.name,
-            arguments,
-            sources=self.sources,
-            hints=self.hints,
-            principal=principal,
-        )
+    def _with(self, name: str, value: Any) -> Deed:
+        other, put = Deed.__new__(Deed), object.__setattr__
+        for each in Deed.__slots__:
+            put(other, each, getattr(self, each))
+        put(other, name, value)
+        return other
 
 
 class Verdict(msgspec.Struct, frozen=True):
