@@ -419,11 +419,13 @@ API = {
     "ConnectionLost",
     "Context",
     "Declined",
+    "Denied",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
+    "Host",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -441,6 +443,7 @@ API = {
     "NotOpen",
     "Patience",
     "PeerClosed",
+    "Policy",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -451,6 +454,8 @@ API = {
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "Rule",
+    "Seat",
     "Server",
     "StateChange",
     "SpawnFailed",
@@ -479,8 +484,11 @@ MEMBERS = {
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
     "redact release_stream silence timer",
+    "Host": "call_tool close complete events get_prompt missing read_resource restart review roots start stop turn "
+    "use_tool",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
+    "Seat": "allowed_hosts auth headers idle_seconds revision start_seconds supervision target timeout",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
     "instructions method mount notification param_headers prompt relay_changes remove_prompt "
     "remove_resource remove_tool request_lifespan resource resource_changed run scopes_of stop_listening tool use "
@@ -490,6 +498,8 @@ PARAMETERS = {
     "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
     "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
     "keepalive supervise on_state limits verdicts",
+    "Host": "servers config policy user audit home budget models roots principal cap bounds log_level at_once "
+    "start_wait on_event",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",

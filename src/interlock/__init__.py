@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from .client.supervisor import StateChange as StateChange
     from .client.supervisor import Supervision as Supervision
     from .client.sync_client import SyncClient as SyncClient
+    from .host.deeds import Denied as Denied
+    from .host.host import Host as Host
+    from .host.members import Seat as Seat
+    from .host.policy import Policy as Policy
+    from .host.policy import Rule as Rule
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -102,11 +107,13 @@ _WHERE = {
     "ConnectionLost": "wire.errors",
     "Context": "server.context",
     "Declined": "server.questions",
+    "Denied": "host.deeds",
     "EmbeddedResource": "wire.types.content",
     "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
     "HandshakeFailed": "wire.errors",
+    "Host": "host.host",
     "Icon": "wire.types.common",
     "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
@@ -124,6 +131,7 @@ _WHERE = {
     "NotOpen": "wire.errors",
     "Patience": "wire.link",
     "PeerClosed": "wire.errors",
+    "Policy": "host.policy",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Protection": "auth.protection",
@@ -134,6 +142,8 @@ _WHERE = {
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
+    "Rule": "host.policy",
+    "Seat": "host.members",
     "Server": "server.server",
     "StateChange": "client.supervisor",
     "SpawnFailed": "wire.errors",
@@ -173,11 +183,13 @@ __all__ = [
     "ConnectionLost",
     "Context",
     "Declined",
+    "Denied",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
+    "Host",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -195,6 +207,7 @@ __all__ = [
     "NotOpen",
     "Patience",
     "PeerClosed",
+    "Policy",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -205,6 +218,8 @@ __all__ = [
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "Rule",
+    "Seat",
     "Server",
     "StateChange",
     "SpawnFailed",

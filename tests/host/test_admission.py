@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.admission import OWN, SEARCH, Admission
+from interlock.host.admission import OWN as ALL_OWN
+from interlock.host.admission import READ, SEARCH, Admission
 from interlock.host.catalogue import Catalogue
 from interlock.host.offers import Offer
 from interlock.wire.types.tools import Tool
@@ -24,6 +25,9 @@ MANY = catalogue(
     mail={f"mail_{number:02}": "Do something with letters" for number in range(40)} | {"send": "Send a letter"},
     sky={"forecast": "The weather of tomorrow", "stars": "What shines tonight"},
 )
+
+
+OWN = [name for name in ALL_OWN if name != READ]
 
 
 def names(offered):
@@ -86,3 +90,8 @@ def test_a_change_of_the_catalogue_is_found():
 def test_the_own_tools_say_what_they_take():
     own = {tool["name"]: tool["input_schema"] for tool in Admission(MANY).turn(budget=0).tools}
     assert own[SEARCH]["required"] == ["query"] and set(own) == set(OWN)
+
+
+def test_results_that_were_cut_can_be_read_on():
+    plain, more = (Admission(MANY).turn("weather", budget=600, results=results) for results in (False, True))
+    assert names(more)[-1] == READ and READ not in names(plain) and more.tokens <= 600

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.client.results import CallResult
 from interlock.host.admission import Admission
+from interlock.host.capping import Cap
 from interlock.host.catalogue import Catalogue
 from interlock.host.offers import Offer
 from interlock.host.own_tools import OwnTools
@@ -13,6 +14,7 @@ from interlock.wire.errors import CallTimeout, InvalidParams
 from interlock.wire.types.tools import Tool
 
 called = []
+CAP = Cap()
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,7 @@ def own():
     catalogue = Catalogue(["a"])
     tool = Tool(name="find", description="Find notes", input_schema={"type": "object"})
     catalogue.put("a", Offer(tools={"find": tool}))
-    return OwnTools(catalogue, Admission(catalogue))
+    return OwnTools(catalogue, Admission(catalogue), CAP)
 
 
 async def use(name, arguments=None):
@@ -53,6 +55,18 @@ async def test_the_rest_is_searched_described_and_called():
     assert not called
     await use("call_tool", {"name": "a__find", "arguments": {"x": 2}})
     assert called == [("a__find", {"x": 2})]
+
+
+async def test_a_result_that_was_cut_is_read_on():
+    uri = CAP.keep("a", "text/plain", text="x" * 100_000)
+    first = await use("read_result", {"uri": uri})
+    assert first.text.startswith("xxx") and f"{uri}?start=" in first.text
+    rest = await use("read_result", {"uri": first.text.rpartition(" ")[2].rstrip("]")})
+    assert rest.text == "x" * (100_000 - first.text.count("x"))
+    binary = await use("read_result", {"uri": CAP.keep("a", "image/png", blob="AAAA")})
+    assert binary.is_error and "binary" in binary.text
+    gone = await use("read_result", {"uri": "interlock-result://gone"})
+    assert gone.is_error and "not any more" in gone.text
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ __all__ = ["main", "COMMANDS", "overview"]
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # the word: its module, what follows it, what it does
     "run": ("run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
+    "chat": ("chat", "[TARGET …] [--model …]", "talk with a model that uses servers, in charge of what it does"),
     "list": ("list_all", "TARGET [tools …]", "what a server offers"),
     "call": ("call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
     "read": ("read", "TARGET URI", "what a resource holds"),

@@ -2,8 +2,9 @@
 
 Within the budget all are there, always in the same order, so that a provider's cache of the beginning stays warm.
 Beyond it the ones that the turn is about come first, the others share what is left evenly between servers, and the
-model finds the rest with three tools of the host's own: `search_tools`, `describe_tool` and `call_tool`. Their names
-cannot be a server's: those all have `__` or a digest in them.
+model finds the rest with three tools of the host's own: `search_tools`, `describe_tool` and `call_tool`. With a fourth,
+`read_result`, it reads on in results that were cut (capping.py), as soon as there are any. Their names cannot be a
+server's: those all have `__` or a digest in them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from .catalogue import Catalogue, Entry, for_model
 from .cost import tokens
 from .ranking import Ranking
 
-__all__ = ["CALL", "DESCRIBE", "OWN", "SEARCH", "Admission", "Offered"]
+__all__ = ["CALL", "DESCRIBE", "OWN", "READ", "SEARCH", "Admission", "Offered"]
 
-SEARCH, DESCRIBE, CALL = "search_tools", "describe_tool", "call_tool"
-OWN = (SEARCH, DESCRIBE, CALL)
+SEARCH, DESCRIBE, CALL, READ = "search_tools", "describe_tool", "call_tool", "read_result"
+OWN = (SEARCH, DESCRIBE, CALL, READ)
 _MOST_FOUND = 50
 _SHORT = 200  # characters of a description in a list
 
@@ -49,6 +50,8 @@ _OWN = [
     ),
 ]
 _OWN_COST = sum(tokens(each) for each in _OWN)
+_READ = _own(READ, "Read on in a result that was cut, at the interlock-result:// address that stands in it.", uri=_TEXT)
+_READ_COST = tokens(_READ)
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +72,17 @@ class Admission:
         self._catalogue = catalogue
         self._ranking: tuple[int, Ranking] | None = None
 
-    def turn(self, text: str = "", budget: int | None = None, wanted: Iterable[str] = ()) -> Offered:
-        """For a turn that is about `text`. `wanted` are names that come first, such as those used before."""
+    def turn(
+        self, text: str = "", budget: int | None = None, wanted: Iterable[str] = (), *, results: bool = False
+    ) -> Offered:
+        """For a turn that is about `text`. `wanted` are names that come first, such as those used before; with
+        `results` there are some to be read on."""
+        offered = self._turn(text, budget if budget is None or not results else budget - _READ_COST, wanted)
+        if not results:
+            return offered
+        return msgspec.structs.replace(offered, tools=[*offered.tools, _READ], tokens=offered.tokens + _READ_COST)
+
+    def _turn(self, text: str, budget: int | None, wanted: Iterable[str]) -> Offered:
         entries = self._catalogue.tools
         costs = {name: self._catalogue.cost(entry) for name, entry in entries.items()}
         whole = sum(costs.values())

@@ -147,6 +147,11 @@ class Cap:
             text += f"\n[… {len(kept.text) - end} more characters: {place}?start={end}]"
         return ResourceContents(uri=uri, mime_type=kept.mime, text=text)
 
+    @property
+    def count(self) -> int:
+        """How many wholes are kept now."""
+        return len(self._kept)
+
     def server_of(self, uri: str) -> str | None:
         """Whose data it is: reading it here makes it nobody else's."""
         kept = self._kept.get(uri.partition("?")[0])

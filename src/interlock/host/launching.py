@@ -38,6 +38,8 @@ _DECIDING = frozenset(
     )
 )
 
+_SHORTEST_HIDDEN = 6  # characters: a shorter text would be hidden in the middle of innocent words
+
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Of one server. Exactly one of `command` and `url` is there."""
@@ -63,6 +65,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """Of everything that is bound."""
         bound = {name: getattr(self, name) for name in self.__struct_fields__ if name != "hide"}
         return sha256(json.dumps(bound, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def identity(self) -> str:
+        """Which server it is, wherever it is started from: what is remembered about its offer belongs to this."""
+        return sha256(json.dumps([self.command, self.url]).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -144,7 +151,12 @@ def target_in(target: Any) -> Any:
 
 
 def _of_url(server: str, url: str, headers: Mapping[str, str]) -> Launch:
-    return Launch(server=server, url=url, headers=tuple(sorted(name.lower() for name in headers)))
+    return Launch(
+        server=server,
+        url=url,
+        headers=tuple(sorted(name.lower() for name in headers)),
+        hide=tuple(value for value in headers.values() if len(value) >= _SHORTEST_HIDDEN),
+    )
 
 
 def _of_command(server: str, command: Command) -> Launch:

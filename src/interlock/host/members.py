@@ -136,6 +136,11 @@ class Member:
         self.begin()
         await self.settled()
 
+    @property
+    def start_seconds(self) -> float:
+        """For one attempt to connect, and for listing what it has."""
+        return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
+
     # --- for calls --------------------------------------------------------------------------------
 
     @property
@@ -197,6 +202,9 @@ class Member:
             await asyncio.wait([self._closing])  # of the process before: there are never two
         self._seat = seat = self._find()
         target = target_in(seat.target)
+        if isinstance(target, ServerEntry) and target.disabled:
+            self._to("stopped")  # its file says so
+            return
         launch = launch_of(self.name, target, seat.headers)
         if launch is not None:
             await self._hooks.approve(launch)

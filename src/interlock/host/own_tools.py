@@ -1,8 +1,8 @@
 """A tool as a model calls it: by any name that it was told, and with an answer whatever happens.
 
-The three tools of the host's own search the catalogue and call what was found in it; they decide nothing, and what they
-call goes the same way as everything else. A failure is an answer too, so that the model can do something about it
-(server/tools#error-handling): of the tool, of the server, or because somebody said no.
+The tools of the host's own search the catalogue, call what was found in it, and read on in results that were cut; they
+decide nothing, and what they call goes the same way as everything else. A failure is an answer too, so that the model
+can do something about it (server/tools#error-handling): of the tool, of the server, or because somebody said no.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 
 from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import InterlockError, LocalError
 from ..wire.types.content import TextContent
-from .admission import CALL, DESCRIBE, OWN, SEARCH, Admission
+from .admission import CALL, DESCRIBE, OWN, READ, SEARCH, Admission
+from .capping import Cap
 from .catalogue import Catalogue, for_model
 
 __all__ = ["Call", "OwnTools"]
@@ -27,8 +29,8 @@ _LONGEST_FAILURE = 4_000  # characters of it that a model is told
 
 
 class OwnTools:
-    def __init__(self, catalogue: Catalogue, admission: Admission) -> None:
-        self._catalogue, self._admission = catalogue, admission
+    def __init__(self, catalogue: Catalogue, admission: Admission, cap: Cap) -> None:
+        self._catalogue, self._admission, self._cap = catalogue, admission, cap
 
     async def use(self, name: str, arguments: Mapping[str, Any] | None, call: Call) -> CallResult:
         """Call it; never raises what a model can be told."""
@@ -38,9 +40,8 @@ class OwnTools:
                 name, given = _text(given, "name"), _object(given.get("arguments"))
                 if name in OWN:
                     raise LocalError(f"{CALL}: {name} is no tool of a server: call it by itself")
-            if name == SEARCH:
-                return self._search(given)
-            return self._describe(given) if name == DESCRIBE else await call(name, given)
+            own = {SEARCH: self._search, DESCRIBE: self._describe, READ: self._read}.get(name)
+            return own(given) if own is not None else await call(name, given)
         except InterlockError as error:
             return _failure(error)
 
@@ -56,6 +57,13 @@ class OwnTools:
         if entry is None:
             raise LocalError(f"there is no tool {display(name, 100)!r}: find one with {SEARCH}")
         return _answer(for_model(entry))
+
+    def _read(self, arguments: dict[str, Any]) -> CallResult:
+        """A part of it, with the address of the next; what is binary is not for reading."""
+        found = self._cap.read(_text(arguments, "uri"))
+        if found.text is UNSET:
+            raise LocalError(f"{READ}: this is binary data, not text")
+        return CallResult([TextContent(text=found.text)])
 
 
 def _object(arguments: Any) -> dict[str, Any]:

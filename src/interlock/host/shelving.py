@@ -64,6 +64,9 @@ class Shelving:
         self._stop(server)
         self._put(server, Offer())
 
+    def is_unknown(self, server: str) -> bool:
+        return server in self._unknown
+
     async def known(self, server: str) -> None:
         """Wait until it is known what its connection leads to."""
         if (unknown := self._unknown.get(server)) is not None:

@@ -21,7 +21,7 @@ from .deeds import Deed, Scope
 __all__ = ["Absent", "Ask", "Leave", "Notice", "NoticeKind", "ScriptedUser", "User"]
 
 log = logging.getLogger("interlock.host")
-NoticeKind = Literal["calling", "done", "cancelled", "denied", "quarantined", "cut", "server", "audit", "asked"]
+NoticeKind = Literal["calling", "done", "cancelled", "denied", "quarantined", "cut", "server", "audit", "asked", "log"]
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

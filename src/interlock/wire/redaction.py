@@ -96,8 +96,10 @@ def redact_secrets(value: Any) -> Any:
 def _text(text: str) -> str:
     small = text.lower()
     for words, secret, instead in _PATTERNS:
-        if any(word in small for word in words):
-            text = secret.sub(instead, text)
+        for word in words:  # spelled out: most texts hold none of them, and a generator costs more than the search
+            if word in small:
+                text = secret.sub(instead, text)
+                break
     return text
 
 
