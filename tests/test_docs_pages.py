@@ -143,6 +143,7 @@ GIVEN = {
     "asking.md": asking,
     "authorization.md": authorization,
     "authorization_server.md": authorization_server,
+    "chat.md": with_a_host,
     "client_config.md": client_config,
     "custom_transports.md": custom_transports,
     "deployment.md": None,
