@@ -9,9 +9,9 @@ from interlock.client.config import read_config
 
 HOME = Path("/home/me")
 FROM = {
-    "linux": Surroundings("linux", HOME, {}, Path("/work")),
-    "darwin": Surroundings("darwin", HOME, {}, Path("/work")),
-    "win32": Surroundings("win32", HOME, {"APPDATA": "/home/me/Roaming"}, Path("/work")),
+    "linux": Surroundings("linux", HOME, {}, Path("/project")),
+    "darwin": Surroundings("darwin", HOME, {}, Path("/project")),
+    "win32": Surroundings("win32", HOME, {"APPDATA": "/home/me/Roaming"}, Path("/project")),
 }
 LIBRARY = "Library/Application Support"
 
@@ -51,25 +51,25 @@ def test_every_program_was_asked():
     ],
 )
 def test_variables_that_move_a_file_are_heeded(word, environ, place):
-    assert PROGRAMS[word].place(Surroundings("linux", HOME, environ, Path("/work"))) == Path(place)
+    assert PROGRAMS[word].place(Surroundings("linux", HOME, environ, Path("/project"))) == Path(place)
 
 
 def test_without_appdata_windows_has_its_usual_place():
-    found = PROGRAMS["vscode"].place(Surroundings("win32", HOME, {}, Path("/work")))
+    found = PROGRAMS["vscode"].place(Surroundings("win32", HOME, {}, Path("/project")))
     assert found == HOME / "AppData/Roaming/Code/User/mcp.json"
 
 
 def test_zed_on_macos_ignores_a_variable_of_linux():
-    found = PROGRAMS["zed"].place(Surroundings("darwin", HOME, {"XDG_CONFIG_HOME": "/x"}, Path("/work")))
+    found = PROGRAMS["zed"].place(Surroundings("darwin", HOME, {"XDG_CONFIG_HOME": "/x"}, Path("/project")))
     assert found == HOME / ".config/zed/settings.json"
 
 
 def test_files_of_a_project():
     found = {word: each.place(FROM["linux"], of_project=True) for word, each in PROGRAMS.items()}
-    assert found["claude-code"] == Path("/work/.mcp.json")
-    assert found["cursor"] == Path("/work/.cursor/mcp.json")
-    assert found["vscode"] == Path("/work/.vscode/mcp.json")
-    assert found["zed"] == Path("/work/.zed/settings.json")
+    assert found["claude-code"] == Path("/project/.mcp.json")
+    assert found["cursor"] == Path("/project/.cursor/mcp.json")
+    assert found["vscode"] == Path("/project/.vscode/mcp.json")
+    assert found["zed"] == Path("/project/.zed/settings.json")
     assert found["claude-desktop"] is None and found["windsurf"] is None
 
 
