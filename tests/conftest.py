@@ -15,9 +15,18 @@ from zlib import crc32
 import pytest
 
 from support import warm
+from support.manifest import Listener
+from support.watchdog import watched
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
 DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
+HUNG, INSTALLS = 150.0, 900.0  # the same for what does not come back to its loop; of tests that may have to install
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with watched(INSTALLS if "interop" in item.path.parts else HUNG):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,9 +77,8 @@ async def _bounded(test: Any, arguments: dict[str, Any]) -> None:
 
 
 async def _tasks_gone() -> None:
-    for _ in range(200):
-        if len(asyncio.all_tasks()) == 1:
-            return
+    end = asyncio.get_running_loop().time() + 10
+    while len(asyncio.all_tasks()) > 1 and asyncio.get_running_loop().time() < end:
         await asyncio.sleep(0.005)
 
 
@@ -103,6 +111,10 @@ def warm_servers(request: pytest.FixtureRequest) -> Any:
 
 
 # --- a share of the cases, where all of them say the same again -------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Listener(), Listener.__name__)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

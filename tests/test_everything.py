@@ -12,7 +12,7 @@ import json
 import pytest
 
 from interlock import Client, Refused
-from support.examples import Ears, command, connect, refusal, watching
+from support.examples import Ears, connect, process, refusal, watching
 from support.servers.everything import module, server
 from support.wire_peer import ALL, MODERN, server_under_test
 
@@ -205,7 +205,7 @@ def test_every_asking_tool_is_shown():
 async def test_the_contract_over_stdio(revision):
     ears, steps = Ears(), []
     options = {"elicit": fill_in, "sample": say_paris, "roots": ["file:///workspace"], "on_notification": ears}
-    async with connect(command("everything.py"), revision, **options) as client:
+    async with connect(process("everything.py"), revision, **options) as client:
         plain = await client.call_tool("test_simple_text")
         assert plain.text == "This is a simple text response for testing."
         assert (await client.call_tool("test_error_handling")).is_error
@@ -230,7 +230,7 @@ async def test_the_contract_over_stdio(revision):
 async def test_log_messages_over_stdio(revision):
     """By the level of the session, or of the request, and not below."""
     ears = Ears()
-    async with connect(command("everything.py"), revision, on_notification=ears) as client:
+    async with connect(process("everything.py"), revision, on_notification=ears) as client:
         meta = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}} if revision in MODERN else {}
         if not meta:
             assert await client.request("logging/setLevel", {"level": "debug"}) == {}
@@ -251,7 +251,7 @@ async def test_two_clients_of_different_eras_do_not_mix_up_their_answers():
         def who(params):
             return {"action": "accept", "content": {"name": name, "color": "blue"}}
 
-        async with connect(command("everything.py"), revision, elicit=who) as client:
+        async with connect(process("everything.py"), revision, elicit=who) as client:
             calls = (client.call_tool("test_input_required_result_multi_round") for _ in range(20))
             return {result.text for result in await asyncio.gather(*calls)}
 
@@ -271,7 +271,7 @@ HOSTILE = [
 
 @every_revision
 async def test_hostile_arguments_are_refused_in_words(revision):
-    async with connect(command("everything.py"), revision) as client:
+    async with connect(process("everything.py"), revision) as client:
         for tool, arguments in HOSTILE:
             told = await refusal(client.call_tool(tool, arguments))
             assert told and "reference" not in told, (tool, arguments, told)

@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Refused
 from interop.told import served
-from support.examples import Ears, command, connect, refusal, watching
+from support.examples import Ears, command, connect, process, refusal, watching
 from support.wire_peer import ALL, MODERN
 
 every_revision = pytest.mark.parametrize("revision", ALL)
@@ -22,7 +22,7 @@ HAVE_ICONS = ALL[3:]
 
 
 def everything(revision, **options):
-    return connect(command("everything.py"), revision, **options)
+    return connect(process("everything.py"), revision, **options)
 
 
 # --- what tools give --------------------------------------------------------------------------------

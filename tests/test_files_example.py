@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Refused
 from interop.told import served
-from support.examples import Ears, command, connect, refusal, script, watching
+from support.examples import Ears, command, connect, process, refusal, script, watching
 from support.wire_peer import ALL, MODERN
 
 every_revision = pytest.mark.parametrize("revision", ALL)
@@ -43,7 +43,7 @@ def served_folder(folder):
 
     def open_client(revision, *roots, **options):
         given = {"roots": [root.as_uri() for root in roots]} if roots else {}
-        return connect(command("files.py", FILES_ROOT=folder), revision, **given, **options)
+        return connect(process("files.py", FILES_ROOT=folder), revision, **given, **options)
 
     return open_client
 

@@ -11,7 +11,7 @@ import pytest
 from interlock import Refused
 from interlock.wire.errors import PeerClosed
 from interop.told import served
-from support.examples import Ears, answering, command, connect, loaded, refusal, script, watching
+from support.examples import Ears, answering, command, connect, loaded, process, refusal, script, watching
 from support.wire_peer import ALL, HANDSHAKE, MODERN
 
 every_revision = pytest.mark.parametrize("revision", ALL)
@@ -26,7 +26,7 @@ def database(tmp_path):
 @pytest.fixture
 def notes(database):
     """Connect to a process of its own, on the file of the test."""
-    return lambda revision, **options: connect(command("notes.py", NOTES_DB=database), revision, **options)
+    return lambda revision, **options: connect(process("notes.py", NOTES_DB=database), revision, **options)
 
 
 def rows(database, statement="SELECT id, title, text FROM notes ORDER BY id"):

@@ -62,7 +62,7 @@ def main() -> int:
 
 def run_tests(python: str, options: list[str], env: dict[str, str] | None = None) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    words = [python, "-m", "pytest", "-q", "-n", WORKERS, *options, *sys.argv[1:]]
+    words = [python, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", *options, *sys.argv[1:]]
     return subprocess.call(words, cwd=ROOT, env={**os.environ, **(env or {})})
 
 

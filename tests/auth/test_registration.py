@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.auth.challenges import Demand
 from interlock.auth.registration import registration_key
 from interlock.auth.standing import read_registered
 from interlock.wire.errors import AuthorizationFailed, LoginRequired
@@ -63,6 +64,25 @@ def test_then_the_owner_is_asked_and_then_nobody_is_left():
         logged_in(Issuer(registration_endpoint=None))
 
 
+def test_who_gives_a_secret_when_asked_gives_it_for_every_refresh():
+    asked: list[str] = []
+
+    def ask(issuer: str) -> tuple[str, str | None]:
+        asked.append(issuer)
+        return "id", "the-secret-of-the-owner"
+
+    world = World(Issuer(registration_endpoint=None))
+    plan = oauth(ask_client=ask)
+    seeker = world.logged_in(plan)
+    assert b"the-secret" not in str(world.records._values).encode()
+    world.clock.now += 3600
+    assert world.run(seeker.current()).by == "refreshed" and asked == [ISSUER, ISSUER]
+    assert basic_of(world.issuers[0].requests[-1]["header authorization"]) == ("id", "the-secret-of-the-owner")
+    world.clock.now += 3600
+    assert world.run(world.seeker(oauth()).current()) is None, "nobody is there to ask: a login is needed"
+    assert len(world.issuers[0].requests) == 2
+
+
 def test_a_registration_is_kept_for_its_issuer_and_used_again():
     issuer = Issuer()
     world = World(issuer)
@@ -98,11 +118,45 @@ def test_a_registration_that_the_issuer_forgot_is_forgotten():
     assert world.records.load(registration_key(oauth(), ISSUER)) is None
 
 
+def test_an_issuer_that_lost_its_clients_is_registered_at_again():
+    """One that keeps them in memory, and was started anew: the refresh says so, or only the user sees it."""
+    issuer = Issuer()
+    world = World(issuer)
+    seeker = world.logged_in()
+    world.clock.now += 3600
+    route = world.routes[f"{ISSUER}/token"]
+    world.routes[f"{ISSUER}/token"] = lambda ask: said({"error": "invalid_client"}, 401)
+    assert world.run(seeker.current()) is None
+    world.routes[f"{ISSUER}/token"] = route
+    assert world.run(seeker.renewed(Demand(), None)).standing.client.id == "client-2"
+
+
+def test_a_login_that_nobody_came_back_from_is_begun_with_another_registration():
+    issuer = Issuer()
+    world = World(issuer)
+    world.logged_in()
+    visit, issuer.visit = issuer.visit, nobody
+    with pytest.raises(LoginRequired):
+        world.again()
+    issuer.visit = visit
+    assert world.again().standing.client.id == "client-2"
+    assert world.records.load(registration_key(oauth(), ISSUER)) is not None
+
+
+def nobody(url):
+    raise LoginRequired("nobody logged in")
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         {}, {"client_id": ""}, {"client_id": 1}, {"client_id": "a\nb"}, {"client_id": "x" * 3000},
         {"client_id": "c", "redirect_uris": ["https://evil.example/cb"]},
+        {"client_id": "c", "redirect_uris": "https://evil.example/cb"}, {"client_id": "c", "redirect_uris": {"a": 1}},
+        {"client_id": "c", "redirect_uris": True}, {"client_id": "c", "redirect_uris": [[]]},
+        {"client_id": "c", "token_endpoint_auth_method": "client_secret_post", "client_secret": ""},
+        {"client_id": "c", "token_endpoint_auth_method": "client_secret_basic", "client_secret": ["s"]},
+        {"client_id": None}, {"client_id": ["c"]}, {"client_id": "a\x7f"}, {"client_id": "a\u202eb"},
         {"client_id": "c", "token_endpoint_auth_method": "client_secret_basic"},
         {"client_id": "c", "token_endpoint_auth_method": "private_key_jwt"},
         {"client_id": "c", "token_endpoint_auth_method": ["none"]},
@@ -114,6 +168,17 @@ def test_a_registration_that_does_not_fit_is_not_used(answer):
     with pytest.raises(AuthorizationFailed):
         world.logged_in()
     assert not world.visits
+
+
+@pytest.mark.parametrize("ends", [0, -1, 10**400, True, "soon", None, [], 1e308, "9" * 400])
+def test_a_secret_that_ends_at_no_time_is_used(ends):
+    issuer = Issuer(token_endpoint_auth_methods_supported=["client_secret_basic"])
+    world = World(issuer)
+    told = {"client_id": "c", "client_secret": "s3cret-of-theirs", "client_secret_expires_at": ends}
+    world.routes[f"{ISSUER}/register"] = lambda ask: said(told, 201)
+    world.logged_in()
+    world.again()
+    assert world.asked_urls.count(f"{ISSUER}/register") == 1
 
 
 def test_a_registration_that_is_refused_says_why():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.auth.challenges import Demand
-from interlock.auth.plans import ClientCredentials
+from interlock.auth.plans import ClientCredentials, WorkloadIdentity
 from interlock.auth.secrets import Secret
 from interlock.auth.standing import read_standing
 from interlock.wire.errors import AuthorizationFailed, HttpStatus
@@ -150,6 +150,27 @@ def test_who_was_too_narrow_takes_the_wider_token_that_is_there():
     assert len(world.visits) == 2
 
 
+@pytest.mark.parametrize("how", ["other scopes", "refused tokens"])
+def test_no_server_has_a_user_log_in_again_and_again(how):
+    world = World()
+    seeker = world.seeker()
+    world.run(seeker.renewed(Demand(), None))
+
+    def more(number):
+        if how == "other scopes":
+            return seeker.widened(Demand(scope=(f"s{number}",)), None)
+        return seeker.renewed(Demand(), Secret(f"access-{number}"), refresh=False)
+
+    for number in range(1, 10):
+        world.run(more(number))
+    with pytest.raises(AuthorizationFailed, match="10 logins within 10 minutes"):
+        world.run(more(10))
+    assert len(world.visits) == 10
+    world.clock.now += 600
+    world.run(more(10))
+    assert len(world.visits) == 11
+
+
 def test_a_user_who_said_no_is_not_asked_the_same_again_soon():
     world = World()
     world.issuers[0].answer = lambda told: {"state": told["state"], "iss": ISSUER, "error": "access_denied"}
@@ -189,6 +210,54 @@ def test_given_credentials_are_of_one_issuer():
     with pytest.raises(AuthorizationFailed, match="changed its authorization server"):
         world.run(seeker.renewed(Demand(), Secret("access-1")))
     assert not world.issuers[1].requests
+
+
+def test_a_refresh_that_was_refused_does_not_loosen_whose_the_credentials_are():
+    world = World(Issuer(), Issuer(TWO))
+    plan = oauth(client_id="c", client_secret="hunter2")
+    seeker = world.logged_in(plan)
+    world.issuers[0].refreshes.clear()
+    world.clock.now += 3600
+    assert world.run(seeker.current()) is None
+    world.resource["authorization_servers"] = [TWO]
+    for again in (seeker, world.seeker(plan)):
+        with pytest.raises(AuthorizationFailed, match="changed its authorization server"):
+            world.run(again.renewed(Demand(), None))
+        with pytest.raises(AuthorizationFailed, match="changed its authorization server"):
+            world.run(again.widened(Demand(scope=("a",)), None))
+    assert not world.issuers[1].requests and len(world.visits) == 1
+    world.resource["authorization_servers"] = [TWO, ISSUER]
+    assert world.run(world.seeker(plan).renewed(Demand(), None)).standing.issuer == ISSUER
+
+
+def test_the_word_of_a_platform_is_of_one_issuer():
+    world = World(Issuer(), Issuer(TWO))
+    seeker = world.logged_in(WorkloadIdentity("a.b.c"))
+    world.resource["authorization_servers"] = [TWO]
+    with pytest.raises(AuthorizationFailed, match="changed its authorization server"):
+        world.run(seeker.renewed(Demand(), Secret("access-1")))
+    assert not world.issuers[1].requests
+    trusting = WorkloadIdentity("a.b.c", issuer=TWO)
+    assert world.run(world.seeker(trusting).renewed(Demand(), Secret("access-1"))).standing.issuer == TWO
+
+
+def test_what_is_spent_is_never_sent():
+    world = World()
+    seeker = world.logged_in()
+    world.issuers[0].refreshes.clear()
+    world.clock.now += 3600
+    assert world.run(seeker.current()) is None and world.run(world.seeker().current()) is None
+    kept = world.records.load(f"server default {SERVER}")
+    assert kept is not None and b"access-1" not in kept and b"refresh-1" not in kept
+    assert token_of(world.run(seeker.widened(Demand(scope=("a",)), None))) == "access-2"
+
+
+def test_a_step_up_at_another_issuer_begins_anew():
+    world = World(Issuer(), Issuer(TWO))
+    seeker = world.logged_in(scope=("a",))
+    world.resource["authorization_servers"] = [TWO]
+    got = world.run(seeker.widened(Demand(scope=("b",)), Secret("access-1")))
+    assert got.standing.issuer == TWO and world.visited()["scope"] == "b"
 
 
 def test_only_the_trusted_issuer_is_used():

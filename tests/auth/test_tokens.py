@@ -8,12 +8,13 @@ from interlock.auth.dpop import Prover
 from interlock.auth.secrets import Secret
 from interlock.auth.signing import new_key
 from interlock.auth.standing import Registered
-from interlock.auth.tokens import TokenRequest, method_for, refusal_in, request_token
+from interlock.auth.tokens import JWT_BEARER, TokenRequest, method_for, refusal_in, request_token
 from interlock.wire.errors import AuthorizationFailed, HttpStatus, LocalError
 from support.auth_world import Clock, Said, basic_of, said
 
 GOOD = {"access_token": "tok", "token_type": "Bearer", "expires_in": 3600}
 FORM = {"grant_type": "x", "code": "c0de-of-mine"}
+FOREVER = 1_000_000 + 3650 * 86400 - 30
 
 
 def request(client=None, **more):
@@ -42,7 +43,8 @@ def test_a_token_is_taken_with_an_end_that_stays():
     ("life", "expires"),
     [
         ("60", 1_000_000 + 30), (10, 1_000_000 + 5), (0, None), (-5, None), (None, None),
-        ("soon", None), ([], None), ("nan", None), ("inf", 1_000_000 + 3650 * 86400 - 30),
+        ("soon", None), ([], None), ({}, None), (True, None), ("nan", None), ("-inf", None), (1e-300, 1_000_000),
+        (10**30, FOREVER), (10**400, None), ("9" * 5000, FOREVER), ("inf", FOREVER),
     ],
 )  # fmt: skip
 def test_lives_of_all_kinds(life, expires):
@@ -74,14 +76,35 @@ def test_a_refusal_is_told_without_what_we_sent():
 
 @pytest.mark.parametrize("answer", [Said(status=400), said([], 400), said({"error": "a b<"}, 400), said({}, 302)])
 def test_a_refusal_without_a_code(answer):
-    found = refusal_in(answer, {})
+    found = refusal_in(answer)
     assert found is not None and found.error is None
 
 
 def test_trouble_of_the_server_is_no_refusal_for_good():
     for status in (500, 503, 429):
-        assert isinstance(refusal_in(said({"error": "invalid_grant"}, status), {}), HttpStatus)
-    assert refusal_in(said({}), {}) is None
+        assert isinstance(refusal_in(said({"error": "invalid_grant"}, status)), HttpStatus)
+    assert refusal_in(said({})) is None
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post", "private_key_jwt"])
+@pytest.mark.parametrize("echo", ["error_description", "error"])
+def test_a_server_that_repeats_what_we_are_shows_nothing_of_it(method, echo):
+    """Not the secret, nor how it went out, nor a proof: they would stand in every log that the error reaches."""
+    client = Registered(id="svc", method=method, secret=Secret("hunter2+hunter2"), key=new_key())
+    asked = request(client, prover=Prover(new_key(), Clock()))
+    flow = request_token(asked, FORM, ())
+    ask = next(flow)
+    sent = [*(ask.form or {}).values(), *(value.split()[-1] for value in ask.headers.values())]
+    sent += ["hunter2+hunter2", "hunter2%2Bhunter2"]
+    for value in sent:
+        told = {"error": value[:64]} if echo == "error" else {"error": "invalid_client", "error_description": value}
+        refused = asked.refusal_in(said(told, 401), ask)
+        assert isinstance(refused, AuthorizationFailed)
+        secret = len(value) > 5 and value not in ("svc", FORM["grant_type"], JWT_BEARER)
+        assert not secret or len(value) > 64 or value not in f"{refused!r}{refused.error}"
+    assert "hunter2" not in repr(asked.refusal_in(said({"error": "e", "error_description": str(sent)}, 400), ask))
+    named = asked.refusal_in(said({"error": "invalid_client", "error_description": "svc is not known"}, 401), ask)
+    assert "svc is not known" in str(named)
 
 
 # --- who asks ---

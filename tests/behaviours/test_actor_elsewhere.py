@@ -102,14 +102,17 @@ async def test_errors_cross_threads_as_they_are(tmp_path):
 @over_all
 async def test_giving_up_in_another_thread_is_told_to_the_server(carrier, revision):
     async with talking(carrier, revision) as (client, peer):
+        hurry = []
 
         async def elsewhere():
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(None) as patience:
+                    hurry.extend([asyncio.get_running_loop().call_soon_threadsafe, patience.reschedule])
                     await client.call_tool("x")
 
         away = start(in_thread(elsewhere))
         request = await peer.expect("tools/call")
+        hurry[0](hurry[1], 0)
         assert (await peer.expect("notifications/cancelled"))["params"]["requestId"] == request["id"]
         await away
 
@@ -147,7 +150,7 @@ def test_a_closed_loop_is_an_error_and_no_hang(tmp_path):
     async def use_it(client):
         for use in (client.open, client.list_tools, client.ping):
             with pytest.raises(LocalError):
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(20):
                     await use()
 
     asyncio.run(use_it(client))
@@ -162,7 +165,7 @@ def test_after_its_loop_was_closed_close_still_ends_the_child(tmp_path):
     pid = asyncio.run(opened(client))
 
     async def close():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await client.close()
         await exited(pid)
 

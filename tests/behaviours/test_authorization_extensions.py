@@ -98,6 +98,20 @@ def test_an_id_token_becomes_a_grant_becomes_a_token():
     assert not [url for url in world.asked_urls if "the-id" in url]
 
 
+@requirement("EXT-EMA-021")
+def test_a_client_of_a_company_signs_instead_of_sharing_a_secret():
+    issuer = Issuer(token_endpoint_auth_methods_supported=["client_secret_basic", "private_key_jwt"])
+    world = World(issuer)
+    world.routes[IDP] = lambda ask: said({"access_token": "the-id-jag", "issued_token_type": ID_JAG})
+    plan = EnterpriseManaged(
+        "c", private_key=new_key().reveal(), idp_token_endpoint=IDP, idp_client_id="at-idp", id_token="the-id-token"
+    )
+    world.logged_in(plan)
+    [request] = issuer.requests
+    assert request["client_assertion_type"].endswith(":jwt-bearer") and request["client_assertion"].count(".") == 2
+    assert "client_secret" not in request and "header authorization" not in request
+
+
 @requirement("EXT-EMA-007")
 @pytest.mark.parametrize(
     ("profiles", "asked"), [(["urn:ietf:params:oauth:grant-profile:id-jag"], True), (["other"], False), ([], False)]

@@ -191,7 +191,7 @@ def fall_silent():
     await client.close()
     assert not alive(second)
     try:
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             await exited(first)
     finally:
         if alive(first):
@@ -284,7 +284,7 @@ async def test_what_the_server_started_goes_with_it(tmp_path, server, where):
     await client.close()
     assert not alive(pid)
     try:
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             await exited(below)
     finally:
         if alive(below):

@@ -168,7 +168,7 @@ async def test_an_answer_in_pieces_is_put_together(tmp_path):
 async def test_an_answer_over_the_limit_fails_its_call_alone(tmp_path):
     """Skipped up to its end, and its caller is told: nobody waits for an answer that came."""
     body = "@tool\ndef much(size):\n    return 'x' * size"
-    async with client_of(tmp_path, body, limits=Limits(message_bytes=10_000), timeout=3) as client:
+    async with client_of(tmp_path, body, limits=Limits(message_bytes=10_000), timeout=20) as client:
         with pytest.raises(Exception) as told:
             await client.call_tool("much", {"size": 100_000})
         assert not isinstance(told.value, TimeoutError)

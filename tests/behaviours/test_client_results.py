@@ -37,7 +37,7 @@ TAGS = "io.modelcontextprotocol/subscriptionId"
 
 async def answered(client, peer, frame):
     """One tools/call, answered with `frame` under its id."""
-    call = start(client.call_tool("echo", timeout=2))
+    call = start(client.call_tool("echo", timeout=20))
     request = await peer.expect("tools/call")
     peer.send({**frame, "id": request["id"]}, judged=False)
     return await call
@@ -223,7 +223,7 @@ async def test_a_notification_with_an_odd_meta_hurts_nobody(carrier, revision):
     odd = ([1], "x", 5, True, None, {TAGS: True}, {TAGS: {}}, {TAGS: []}, {TAGS: 99})
     async with talking(carrier, revision) as (client, peer):
         for meta in odd:
-            call = start(client.call_tool("echo", timeout=3))
+            call = start(client.call_tool("echo", timeout=20))
             request = await peer.expect("tools/call")
             params = {"level": "info", "data": "x", "_meta": meta}
             notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
@@ -346,5 +346,5 @@ async def test_pages_are_put_together_and_never_walked_for_ever(carrier, revisio
         for _ in range(2):
             reply(peer, await peer.expect("tools/list"), {"tools": [], "nextCursor": "again", **cacheable})
         with pytest.raises(RemoteError, match="again"):
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await call

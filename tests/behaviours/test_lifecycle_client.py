@@ -244,7 +244,7 @@ async def test_a_ping_is_answered_before_initialize_is(carrier, revision):
         reply(peer, hello, welcome(revision))
         await peer.expect("notifications/initialized")
 
-    async with client_under_test(carrier, revision, script, revision=revision, connect_timeout=5) as (client, _):
+    async with client_under_test(carrier, revision, script, revision=revision, connect_timeout=20) as (client, _):
         await client.open()
 
 
@@ -266,7 +266,7 @@ async def test_a_question_right_behind_initialized_is_answered(carrier, revision
         _,
     ):
         await client.open()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await answered.wait()
 
 

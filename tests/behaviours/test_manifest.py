@@ -5,21 +5,32 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from support.manifest import Manifest, Shown, read_reasons, read_rows, spec_differences
+from support.manifest import TESTS, Listener, Manifest, Shown, read_reasons, read_rows, spec_differences
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "coverage_spec.py"
+TOOL = TESTS.parent / "tools" / "coverage_spec.py"
+CHOICES = ("keyword", "markexpr", "ignore", "ignore_glob", "deselect")  # options by which a run leaves something out
 
 
 @pytest.fixture(scope="module")
-def manifest() -> Manifest:
-    """Collected in a process of its own: pytest inside pytest would share its modules."""
-    told = subprocess.run([sys.executable, str(TOOL), "--json"], capture_output=True, text=True, timeout=100)
+def manifest(request: pytest.FixtureRequest) -> Manifest:
+    shown = Listener.of(request.config).shown() if is_whole(request.config) else collected_elsewhere()
+    return Manifest(read_rows(), shown, read_reasons())
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Has this run collected all tests? Then nobody needs to do so again."""
+    everything = [(config.rootpath / argument).resolve() for argument in config.args] == [TESTS]
+    return everything and config.getoption("every") == 1 and not any(map(config.getoption, CHOICES))
+
+
+def collected_elsewhere() -> Shown:
+    """In a process of its own: pytest inside pytest would share its modules."""
+    told = subprocess.run([sys.executable, str(TOOL), "--json"], capture_output=True, text=True, timeout=140)
     assert told.returncode == 0, told.stderr
-    return Manifest(read_rows(), Shown(**json.loads(told.stdout)), read_reasons())
+    return Shown(**json.loads(told.stdout))
 
 
 def test_every_test_file_can_be_collected(manifest: Manifest):

@@ -150,7 +150,7 @@ async def test_a_listener_that_hangs_does_not_hold_the_total_deadline(revision):
         progress(peer, request, 1)
         await begun.wait()
         await clock.advance(9)
-        done, _ = await asyncio.wait([call], timeout=2)
+        done, _ = await asyncio.wait([call], timeout=20)
         call.cancel()
         assert done
         assert isinstance(call.exception(), CallTimeout)
@@ -255,7 +255,7 @@ async def test_a_carrier_that_never_connects_is_given_up():
     made = []
     client = Client(lambda: made.append(Stuck()) or made[-1], connect_timeout=0.1, probe_timeout=0.1)
     opening = start(client.open())
-    done, _ = await asyncio.wait([opening], timeout=2)
+    done, _ = await asyncio.wait([opening], timeout=20)
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
     await client.close()

@@ -1,5 +1,6 @@
 """client/explaining.py: one typed error for each failure, with all that is known about it."""
 
+import asyncio
 import sys
 
 import pytest
@@ -23,6 +24,7 @@ from interlock.wire.errors import (
     SpawnFailed,
 )
 from support.http_peer import HttpPeer, http
+from support.talking import Clock, start
 
 COMPLAINT = "import sys; print('no database', file=sys.stderr, flush=True); "
 
@@ -93,15 +95,22 @@ async def test_a_server_that_goes_at_once_says_how():
     assert (caught.value.exit_code, caught.value.stderr) == (3, "no database")
 
 
-async def test_a_server_that_is_silent_says_what_it_said():
+async def test_a_server_that_is_silent_says_what_it_said(tmp_path):
+    said = tmp_path / "said"
+    program = f"{COMPLAINT}open({str(said)!r}, 'w').close(); sys.stdin.read()"
     client = Client(
-        Command.of([sys.executable, "-c", COMPLAINT + "sys.stdin.read()"], close_seconds=0.1),
+        Command.of([sys.executable, "-c", program], close_seconds=0.1),
         revision="2025-11-25",
         verdicts=Verdicts(),
-        connect_timeout=2,
+        connect_timeout=60,
     )
+    clock, opening = Clock(), start(client.open())
+    async with asyncio.timeout(30):
+        while not said.exists():
+            await asyncio.sleep(0.01)
+    await clock.advance(61)
     with pytest.raises(CallTimeout) as caught:
-        await client.open()
+        await opening
     assert "no database" in caught.value.explain()
     assert any("no database" in note for note in caught.value.__notes__)
     await client.close()

@@ -60,7 +60,7 @@ def client_of(target, **options):
 
 
 async def taken(changes, count):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         return [await anext(changes) for _ in range(count)]
 
 

@@ -33,7 +33,19 @@ def test_what_was_not_kept_is_all_new():
 def test_what_is_too_long_to_compare_stands_there_whole():
     before, after = (json.dumps([f"{word} {number}" for number in range(1500)]) for word in ("old", "new"))
     lines = difference(before, after).split("\n")
-    assert sum(line.startswith("+ ") for line in lines) == sum(line.startswith("- ") for line in lines) == 1502
+    assert sum(line.startswith("+ ") for line in lines) == sum(line.startswith("- ") for line in lines) == 1500
+
+
+def test_one_changed_line_in_a_long_text_is_found():
+    before, after = [[f"line {number}" for number in range(5000)] for _ in range(2)]
+    after[3000] = "other"
+    lines = difference(json.dumps(before), json.dumps(after)).split("\n")
+    assert [line for line in lines if line[0] != " "] == ['-   "line 3000",', '+   "other",']
+
+
+def test_a_text_made_to_be_slow_is_not():
+    before, after = json.dumps(["a", "b"] * 3000), json.dumps(["a", "c"] * 3000)
+    assert len(difference(before, after).split("\n")) > 6000
 
 
 @given(DEFINITIONS, DEFINITIONS)

@@ -119,6 +119,13 @@ async def test_nobody_edits_past_a_rule_that_denies():
     assert (await court.denied()).rule == "not-eve"
 
 
+async def test_what_cannot_be_sent_is_no_edit():
+    court = Court(ScriptedUser(Leave(granted=True, arguments={"to": object()})))
+    assert "what it was edited to cannot be sent" in (await court.denied()).because and court.story == [
+        "deny by default"
+    ]
+
+
 async def test_several_at_once_are_asked_one_after_the_other_and_one_leave_answers_all():
     async def slowly(ask: Ask) -> Leave:
         await asyncio.sleep(0)

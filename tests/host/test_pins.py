@@ -101,6 +101,15 @@ async def test_new_and_renamed_tools_and_new_instructions_are_in_quarantine():
     }
 
 
+async def test_thousands_of_changes_are_compared_quickly_and_shown_when_asked_for():
+    many_tools = [tool(f"t{number}", description=f"D{number}") for number in range(3000)]
+    pins = await approved(Definitions(tools=many_tools))
+    renamed = [tool(f"r{number}", description=f"D{number}") for number in range(3000)]
+    comparison = pins.compare("s", Definitions(tools=renamed))
+    assert set(changes(comparison).values()) == {"renamed"} and len(comparison.quarantined) == 3000
+    assert '+   "name": "r7"' in comparison.quarantined[7].diff
+
+
 async def test_what_vanished_is_told_and_welcome_back():
     pins = await approved()
     comparison = pins.compare("s", Definitions(tools=[tool()]))

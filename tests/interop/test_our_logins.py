@@ -1,4 +1,4 @@
-"""Our client is authorized by servers of the official Python SDK: discovery, registration, login, refresh."""
+"""Logins across: our client at servers of the official Python SDK, and its clients at our protected server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from interlock.auth.seeker import Seeker
 from interlock.revisions.probing import Verdicts
 from interlock.transport.authorizing import drive
 from interlock.transport.endpoints import endpoint_of
+from interlock.transport.runner import bind, serve_http
 from interop.environments import PEERS
-from interop.told import served
+from interop.told import served, story
+from support.examples import loaded
+from support.wire_peer import HANDSHAKE, MODERN
 
 REDIRECT = "http://127.0.0.1:33418/callback"
 
@@ -48,3 +51,23 @@ async def present(plan: OAuth, url: str) -> object:
     got = await drive(Seeker(plan, url).current(), plan, endpoint_of(url))
     assert got is not None
     return got.standing.token.access
+
+
+@pytest.mark.parametrize(("peer", "revision"), [("mcp1", HANDSHAKE[-1]), ("mcp2", MODERN[-1])])
+async def test_the_official_client_logs_in_at_our_servers(peer: str, revision: str, peer_python: Callable[[str], str]):
+    """Discovery, registration, a login on our page, a refresh, and one more login for a tool that needs more."""
+    listener, stop = bind("127.0.0.1", 0), asyncio.Event()
+    port = listener.getsockname()[1]
+    app = loaded("protected.py").protected(port, "correct horse").asgi()
+    serving = asyncio.create_task(serve_http(app, listener, stop=stop))
+    try:
+        url = f"http://127.0.0.1:{port}/mcp"
+        command = [peer_python(peer), str(PEERS / "guarded_client.py"), peer, url, "ada", "correct horse"]
+        saw = await asyncio.to_thread(story, command)
+    finally:
+        stop.set()
+        await serving
+    assert saw["revision"] == revision
+    assert saw["who"] == saw["who again"] and saw["who"].startswith("ada, through ")
+    assert saw["tokens"] == 2 and saw["written"] == "1" and saw["registered"]
+    assert saw["visits"] == ["notes:read", "notes:read notes:write"]

@@ -226,7 +226,7 @@ async def test_a_generator_in_a_thread_is_closed_when_nobody_waits_any_more():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await ended.wait()
 
 

@@ -16,6 +16,7 @@ import interlock
 from interlock import Client, Refused
 from interlock.revisions.probing import Verdicts
 
+from .warm_channel import warm_or_cold
 from .wire_peer import MODERN
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -27,6 +28,12 @@ def command(example: str, **variables: str | os.PathLike[str]) -> list[str]:
     """Said in the command itself, so that a child loads the very code that is tested."""
     given = [f"{name}={os.fspath(value)}" for name, value in variables.items()]
     return ["env", f"PYTHONPATH={SOURCE}", *given, sys.executable, "-m", "interlock", "run", str(EXAMPLES / example)]
+
+
+def process(example: str, **variables: str | os.PathLike[str]) -> Any:
+    """The same for a client that need not see it start."""
+    given = {name: os.fspath(value) for name, value in variables.items()}
+    return warm_or_cold(EXAMPLES / example, command(example, **variables), given)
 
 
 def script(example: str, argument: str | os.PathLike[str]) -> list[str]:

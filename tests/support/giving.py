@@ -13,6 +13,7 @@ import pytest
 from interlock import Client
 from support.http_socket import served
 from support.servers import giving
+from support.warm_channel import warm_or_cold
 from support.wire_peer import ALL, CARRIERS
 
 __all__ = ["NEWEST", "SINCE_2025_03", "SINCE_2025_06", "SINCE_2025_11", "given", "over"]
@@ -46,4 +47,4 @@ async def _target(carrier: str) -> AsyncIterator[Any]:
     elif carrier == "memory":
         yield giving.server
     else:
-        yield [sys.executable, "-m", "interlock", "run", str(FILE)]
+        yield warm_or_cold(FILE, [sys.executable, "-m", "interlock", "run", str(FILE)])

@@ -21,6 +21,8 @@ import pytest
 from support.schema_source import REVISIONS
 
 __all__ = [
+    "TESTS",
+    "Listener",
     "Manifest",
     "Reason",
     "Row",
@@ -42,7 +44,7 @@ HANDSHAKE_AREAS = (
     *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
-    *("TRANS-HTTP", "TRANS-SSE", "SEC", "AUTH"),
+    *("TRANS-HTTP", "TRANS-SSE", "SEC", "PRIN", "AUTH"),
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),
@@ -153,6 +155,13 @@ def collect_shown(paths: Iterable[Path] = (TESTS,)) -> Shown:
 class Listener:
     """A pytest plugin that reads the ``requirement`` markers of every collected test."""
 
+    @classmethod
+    def of(cls, config: pytest.Config) -> Listener:
+        """The one that listens to this run (tests/conftest.py)."""
+        found = config.pluginmanager.get_plugin(cls.__name__)
+        assert isinstance(found, cls)
+        return found
+
     def __init__(self) -> None:
         self.items: list[pytest.Item] = []
         self.broken: list[str] = []
@@ -161,6 +170,7 @@ class Listener:
         if report.failed:
             self.broken.append(f"{report.nodeid}: {str(report.longrepr).strip().splitlines()[-1]}")
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         self.items = list(items)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["VirtualLoop", "run_virtually", "virtual_time"]
 
-_REAL_SECONDS = 10.0  # for what comes from outside (a thread, a descriptor) when no timer is left
+_REAL_SECONDS = 20.0  # for what comes from outside (a thread, a descriptor) when no timer is left
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):

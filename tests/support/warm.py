@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,10 +50,11 @@ def available() -> bool:
     return _door is not None
 
 
-def start(path: Path, streams: tuple[int, int, int]) -> int:
-    """A new process with these standard streams; its handle."""
+def start(path: Path, streams: tuple[int, int, int], variables: Mapping[str, str]) -> int:
+    """A new process with these standard streams, and these variables in its environment; its handle."""
     assert _door is not None
-    socket.send_fds(_door, [str(path).encode()], streams)
+    words = [str(path), *(f"{name}={value}" for name, value in variables.items())]
+    socket.send_fds(_door, ["\0".join(words).encode()], streams)
     _, handles, _, _ = socket.recv_fds(_door, 16, 1)
     return handles[0]
 
@@ -61,12 +62,12 @@ def start(path: Path, streams: tuple[int, int, int]) -> int:
 class Process:
     """What `start` gave, and the file that its stderr is."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, variables: Mapping[str, str]) -> None:
         stdin, self.write_fd = os.pipe()
         self.read_fd, stdout = os.pipe()
         self._stderr = os.memfd_create("stderr")
         self._said: str | None = None
-        self._handle = start(path, (stdin, stdout, self._stderr))
+        self._handle = start(path, (stdin, stdout, self._stderr), variables)
         os.close(stdin)
         os.close(stdout)
 
@@ -109,14 +110,14 @@ def main() -> None:
     _import_all()
     gc.freeze()  # no child looks through all of this again when it ends
     while True:
-        path, streams, _, _ = socket.recv_fds(door, 4096, 3)
-        if not path:
+        words, streams, _, _ = socket.recv_fds(door, 16_384, 3)
+        if not words:
             return
         _reap()
         child = os.fork()
         if child == 0:
             door.close()
-            _become(path.decode(), streams)
+            _become(*words.decode().split("\0"), streams=streams)
             return
         handle = os.pidfd_open(child)
         socket.send_fds(door, [b"started"], [handle])
@@ -141,7 +142,7 @@ def _reap() -> None:
         pass
 
 
-def _become(path: str, streams: list[int]) -> None:
+def _become(path: str, *variables: str, streams: list[int]) -> None:
     """The process that `python -m interlock run PATH` would be."""
     from interlock.cli.main import main as interlock
 
@@ -149,6 +150,7 @@ def _become(path: str, streams: list[int]) -> None:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    os.environ.update(word.split("=", 1) for word in variables)
     sys.path.insert(0, os.getcwd())
     sys.argv = ["interlock", "run", path]
     interlock()

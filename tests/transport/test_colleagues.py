@@ -38,7 +38,7 @@ async def together(count=2, lease=5.0, store=None):
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -110,7 +110,7 @@ async def test_who_gives_no_sign_of_life_counts_as_dead():
     async with together(lease=0.2) as ((a, b), _):
         assert await a.alive(b.number)
         b._tasks[0].cancel()  # its signs
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await a.alive(b.number):
                 await asyncio.sleep(0.02)
 
@@ -142,7 +142,7 @@ async def test_a_store_that_was_closed_ends_the_reading():
     async with together(1, lease=0.05) as ([one], _):
         await one._state.close()
         one_s, one._tasks = one._tasks, []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.wait([one_s[0]])  # nothing to read: the others wait until they are cancelled
         for task in one_s:
             task.cancel()

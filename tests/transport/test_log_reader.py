@@ -53,7 +53,7 @@ def never():
 async def follow(log, after, *, last=True, colleagues=None, is_over=never):
     reader, call = LogReader(colleagues or Colleagues(), log, NAME), Call()
     assert await reader.begin(after)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await reader.follow(call, is_over, last=last)
     return call
 

@@ -83,6 +83,28 @@ async def test_only_the_answer_that_is_waited_for_settles_a_login():
         await login.close()
 
 
+async def test_many_who_say_nothing_do_not_keep_out_the_one_who_is_waited_for():
+    login = Loopback(browse=lambda url: True)
+    idle: list[asyncio.StreamWriter] = []
+    try:
+        redirect = await login.prepare(None)
+        port = int(redirect.removeprefix("http://127.0.0.1:").removesuffix("/callback"))
+        visit = asyncio.create_task(login.visit("https://as.example/authorize", STATE))
+        for number in range(100):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            idle.append(writer)
+            writer.write(b"GET /callback?state=" + b"x" * number)
+        hits = [get(f"/callback?code={each}&state={STATE}", f"127.0.0.1:{port}") for each in ("one", "two")]
+        pages = await asyncio.gather(*(ask(port, hit) for hit in hits))
+        assert all(b"200 OK" in page for page in pages) and len(login._open) <= 32
+        assert await visit in [f"{redirect}?code={each}&state={STATE}" for each in ("one", "two")]
+    finally:
+        await login.close()
+        for writer in idle:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
 async def test_the_port_of_the_last_time_is_taken_again_if_it_is_free():
     first = Loopback()
     redirect = await first.prepare(None)

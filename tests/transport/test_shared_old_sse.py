@@ -29,7 +29,7 @@ def ask(app, method, path, frame=None, **changes):
 
 
 async def heard(stream, count):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(events_of(stream)) < count + 1:
             await asyncio.sleep(0.005)
     return said_behind(stream)[count - 1]
@@ -63,7 +63,7 @@ async def test_what_is_posted_at_one_worker_is_answered_on_the_stream_of_the_oth
     assert (await heard(stream, 3))["result"]["content"][0]["text"] == "file:///x"
     stream.disconnect()
     await stream.task
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await ask(b, "POST", where, call).answer()).status != 404:
             await asyncio.sleep(0.005)
     await close(a, b)

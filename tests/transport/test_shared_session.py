@@ -57,6 +57,32 @@ async def test_the_first_that_hears_of_a_ready_client_speaks(tmp_path):
         assert session.attend() and not session.attend()
 
 
+async def test_whoever_was_asked_to_speak_goes_before_whoever_was_not(tmp_path):
+    """A GET reached another worker while the client said here that it is ready."""
+    async with opened(tmp_path / "s.db") as (session, sharing):
+        session.saved, session.version = session.record(), 1
+        session.notified(frame(method="notifications/initialized"))
+        assert session.adopt(msgspec.structs.replace(session.saved, speaker=9), 2)
+        assert (session.record().speaker, session.may_listen) == (9, True)  # until all have heard of the other one
+        session.heard_who_speaks(9, 2)
+        assert not session.may_listen
+        assert session.speak() == 9
+        assert session.adopt(msgspec.structs.replace(session.saved, speaker=8), 3)
+        assert session.record().speaker == sharing.colleagues.number
+
+
+async def test_all_agree_on_the_one_who_tells_of_changes(tmp_path):
+    """Whoever came later by the record tells, also where its word came first."""
+    async with opened(tmp_path / "s.db") as (session, sharing):
+        session.notified(frame(method="notifications/initialized"))
+        assert session.attend()
+        told = []
+        for worker, version in ((9, 5), (sharing.colleagues.number, 4), (sharing.colleagues.number, 7), (8, 0)):
+            session.heard_who_speaks(worker, version)
+            told.append((session.may_listen, session.attend()))
+        assert told == [(False, False), (False, False), (True, True), (True, False)]
+
+
 async def test_what_is_not_yet_written_survives_what_others_wrote(tmp_path):
     async with opened(tmp_path / "s.db") as (session, _):
         session.saved, session.version = session.record(), 1
@@ -99,7 +125,7 @@ async def test_what_belongs_to_no_request_goes_to_who_speaks(tmp_path):
         session.speaker = 9  # who is not there: it waits here
         await session.tell("notifications/message", {"level": "info", "data": "there"})
         session.say(b'{"said":1}')
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(standing.answers()) < 3:
                 await asyncio.sleep(0.005)
         told = [msgspec.json.decode(each) for each in standing.answers()]

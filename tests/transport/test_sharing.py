@@ -66,7 +66,7 @@ async def test_mail_reaches_who_hears_of_its_kind_and_other_mail_nobody(tmp_path
     await sharing.ready()
     for kind in ("unknown", "known"):
         await sharing.colleagues.tell_all(Mail(kind, data=b"x"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert (await heard.get()).kind == "known"
     await sharing.leave()
 

@@ -14,7 +14,7 @@ from .plans import ClientCredentials, EnterpriseManaged, WorkloadIdentity
 from .secrets import Hidden, Secret
 from .standing import Registered, Token
 from .steps import Flow, Said
-from .tokens import TokenRequest, method_for, refusal_in, request_token
+from .tokens import TokenRequest, method_for, request_token
 
 __all__ = ["client_credentials", "enterprise_managed", "workload_identity"]
 
@@ -66,8 +66,9 @@ def _exchanged(plan: EnterpriseManaged, found: Found, scope: tuple[str, ...], cl
     request = TokenRequest(
         endpoint=plan.idp_token_endpoint, issuer=plan.idp_token_endpoint, client=client, clock=clock, policy="typed"
     )
-    said: Said = yield request.ask(form)
-    refused = refusal_in(said, form)
+    ask = request.ask(form)
+    said: Said = yield ask
+    refused = request.refusal_in(said, ask)
     if refused is not None:
         raise refused
     told = said.members("the identity provider")

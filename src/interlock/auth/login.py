@@ -19,17 +19,16 @@ from ..wire.errors import AuthorizationFailed, LocalError, LoginRequired
 from .discovery import Found
 from .dpop import Prover
 from .plans import OAuth
-from .registration import client_for, forgotten, registered_before
+from .registration import client_for, forgotten, forgotten_by, registered_before
 from .secrets import Hidden, Secret
 from .signing import base64url
 from .standing import Registered, Token
 from .steps import Flow, Prepare, Visit
-from .tokens import TokenRequest, request_token
+from .tokens import TokenRequest, request_token, without
 from .urls import browser_url
 
 __all__ = ["Attempt", "log_in", "challenge_of", "code_in"]
 
-_UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 _ERROR_CHARS = 64
 
 
@@ -67,7 +66,12 @@ def log_in(
         iss_promised=found.server.authorization_response_iss_parameter_supported,
     )
     url = _request_url(endpoint, attempt, client, found, scope)
-    answer: Secret = yield Visit(url=url, state=attempt.state.reveal())
+    try:
+        answer: Secret = yield Visit(url=url, state=attempt.state.reveal())
+    except LoginRequired:
+        if client.how == "registered":  # of an id that it has forgotten an issuer tells the user alone
+            yield from forgotten(plan, found.issuer)
+        raise
     code = code_in(answer, attempt)
     request = TokenRequest(
         endpoint=found.server.endpoint(), issuer=found.issuer, client=client, clock=clock, prover=prover
@@ -75,8 +79,7 @@ def log_in(
     try:
         token = yield from _redeemed(request, code, attempt, found, scope)
     except AuthorizationFailed as error:
-        if client.how == "registered" and error.error in _UNKNOWN_CLIENT:
-            yield from forgotten(plan, found.issuer)
+        yield from forgotten_by(plan, found.issuer, client, error)
         raise
     return client, token
 
@@ -154,8 +157,9 @@ def _once_each(answer: Secret) -> Hidden[str]:
 
 
 def _refusal(told: dict[str, str]) -> AuthorizationFailed:
-    error = display(told["error"], _ERROR_CHARS)
-    more = f" ({display(told['error_description'], 200)})" if told.get("error_description") else ""
+    ours = [told[name] for name in ("state", "code") if name in told]
+    error = display(without(told["error"], ours), _ERROR_CHARS)
+    more = f" ({display(without(told['error_description'], ours), 200)})" if told.get("error_description") else ""
     return AuthorizationFailed(f"the login was refused: {error}{more}", error)
 
 

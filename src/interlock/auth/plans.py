@@ -44,6 +44,12 @@ class Plan:
 
     given: Registered | None = None
     """The client as its owner registered it."""
+
+    @property
+    def of_one_issuer(self) -> bool:
+        """Does it hold what one issuer alone may see? Then no other is taken unasked (AUTH-REG-017)."""
+        return self.given is not None
+
     declares: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Extensions that a client with this plan has, to be declared as capabilities."""
 
@@ -193,6 +199,10 @@ class WorkloadIdentity(Plan):
         super().__init__(scope=scope, issuer=issuer, principal=principal, tokens=tokens, dpop=dpop)
         self._assertion = assertion
         self.given = Registered(id=client_id, how="given") if client_id is not None else None
+
+    @property
+    def of_one_issuer(self) -> bool:
+        return True  # whoever is shown the JWT could present it in our place
 
     def assertion(self) -> Secret:
         return _supplied(self._assertion)

@@ -7,22 +7,24 @@ it alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from ..wire.display import display
 from ..wire.errors import AuthorizationFailed, LoginRequired
 from .discovery import Found
-from .plans import OAuth
+from .plans import OAuth, Plan
 from .secrets import Secret
 from .standing import Method, Registered, kept, read_registered
 from .steps import Ask, Flow, Load, Said, Save
-from .tokens import method_for, refusal_in
+from .tokens import method_for, number_in, refusal_in
 from .urls import is_loopback
 
-__all__ = ["client_for", "registration_key", "registered_before", "forgotten"]
+__all__ = ["client_for", "asked_client", "registration_key", "registered_before", "forgotten", "forgotten_by"]
 
 _LONGEST_ID = 2048
+_UNKNOWN_CLIENT = frozenset({"invalid_client", "unauthorized_client"})
 _METHODS: tuple[Method, ...] = ("none", "client_secret_basic", "client_secret_post")
 
 
@@ -52,11 +54,15 @@ def client_for(
     if server.registration_endpoint is not None:
         return (yield from _register(plan, found, server.registration_endpoint, redirect_uri, scope))
     if plan.ask_client is not None:
-        id, secret = plan.ask_client(found.issuer)
-        asked = Registered(id=id, how="given", secret=Secret(secret) if secret is not None else None)
-        return method_for(asked, supported)
+        return method_for(asked_client(plan.ask_client, found.issuer), supported)
     told = f"{display(found.issuer, 200)} registers nobody by itself: register there and give client_id="
     raise LoginRequired(told)
+
+
+def asked_client(ask: Callable[[str], tuple[str, str | None]], issuer: str) -> Registered:
+    """What the owner answers; it is asked whenever it is needed, and not written down."""
+    id, secret = ask(issuer)
+    return Registered(id=id, how="given", secret=Secret(secret) if secret is not None else None)
 
 
 def _register(plan: OAuth, found: Found, endpoint: str, redirect_uri: str, scope: tuple[str, ...]) -> Flow[Registered]:
@@ -73,7 +79,7 @@ def _register(plan: OAuth, found: Found, endpoint: str, redirect_uri: str, scope
         body["scope"] = " ".join(scope)
     said: Said = yield Ask(method="POST", url=endpoint, json=body)
     if said.status not in (200, 201):
-        raise refusal_in(said, {}) or AuthorizationFailed("the registration was refused")
+        raise refusal_in(said) or AuthorizationFailed("the registration was refused")
     client = _client_in(said.members("the registration"), wanted, redirect_uri)
     yield Save(registration_key(plan, found.issuer), kept(client))
     return client
@@ -95,22 +101,29 @@ def _client_in(told: dict[str, Any], wanted: Method, redirect_uri: str) -> Regis
     if not isinstance(id, str) or not 0 < len(id) <= _LONGEST_ID or not id.isprintable():
         raise AuthorizationFailed("the registration gave no client id")
     uris = told.get("redirect_uris")
-    if isinstance(uris, list) and uris and redirect_uri not in cast("list[Any]", uris):
+    if uris and not (isinstance(uris, list) and redirect_uri in cast("list[Any]", uris)):
         raise AuthorizationFailed("the registration holds another redirect URI than ours")
     if method is None:
         method = wanted if wanted != "none" or secret is None else "client_secret_basic"
-    if method not in _METHODS or (method != "none" and not isinstance(secret, str)):
+    if method not in _METHODS or (method != "none" and not (isinstance(secret, str) and secret)):
         raise AuthorizationFailed("the registration wants an authentication that it gives nothing for")
-    ends = told.get("client_secret_expires_at")
+    ends = number_in(told.get("client_secret_expires_at"))
     return Registered(
         id=id,
         method=method,
         secret=Secret(secret) if isinstance(secret, str) else None,
         redirect_uri=redirect_uri,
-        expires=float(ends) if isinstance(ends, int | float) and ends > 0 and secret is not None else None,
+        expires=ends if ends is not None and ends > 0 and secret is not None else None,
     )
 
 
 def forgotten(plan: OAuth, issuer: str) -> Flow[None]:
     """The issuer does not know us any more: the next login registers anew."""
     yield Save(registration_key(plan, issuer), None)
+
+
+def forgotten_by(plan: Plan, issuer: str, client: Registered | None, refused: AuthorizationFailed) -> Flow[None]:
+    """The same, where the refusal says so; what the owner registered is his to mend."""
+    registered = client is not None and client.how == "registered"
+    if registered and isinstance(plan, OAuth) and refused.error in _UNKNOWN_CLIENT:
+        yield from forgotten(plan, issuer)

@@ -7,6 +7,7 @@ one asks and the others take what it got: a refresh token that is used twice is 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
@@ -20,6 +21,7 @@ from .dpop import Prover
 from .grants import client_credentials, enterprise_managed, workload_identity
 from .login import log_in
 from .plans import ClientCredentials, EnterpriseManaged, OAuth, Plan, WorkloadIdentity
+from .registration import asked_client, forgotten_by
 from .secrets import Hidden, Secret
 from .signing import new_key
 from .standing import Registered, Standing, Token, kept, read_standing
@@ -31,6 +33,11 @@ __all__ = ["Seeker", "Got", "scope_for"]
 
 _DENIED_FOR = 600.0  # seconds in which a user who said no to some scopes is not asked for them again
 _MOST_DENIED = 32
+_MOST_LOGINS, _LOGINS_WITHIN = (
+    10,
+    600.0,
+)  # of one server, in so many seconds; a further one is refused, whatever it says
+_NO_TOKEN = Token(access=Secret(""), expires=0.0)
 _REFUSED_FOR_GOOD = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
     | {"invalid_target", "invalid_request", "invalid_dpop_proof"}
@@ -54,6 +61,9 @@ class Seeker:
         self._clock = clock
         self._prover: Prover | None = None
         self._denied: dict[frozenset[str], float] = {}
+        self._logins: deque[float] = deque(maxlen=_MOST_LOGINS)
+        self._issuer: str | None = None
+        """Who granted the last token that is known of, also when that token is of no use any more."""
         self._key = f"server {plan.principal} {self.url}"
 
     def now(self) -> float:
@@ -80,7 +90,7 @@ class Seeker:
         standing = yield from self._load()
         if standing is not None and standing.token.access != used and standing.token.fresh(self._clock()):
             return Got(standing, "kept")
-        found = yield from self._discovered(demand, standing)
+        found = yield from self._discovered(demand)
         same = standing if standing is not None and standing.issuer == found.issuer else None
         if same is not None and refresh:
             got = yield from self._refreshed(same)
@@ -96,7 +106,9 @@ class Seeker:
         asked = standing.token.asked if standing is not None else ()
         if standing is not None and standing.token.access != used and set(demand.scope or ()) <= set(asked):
             return Got(standing, "kept")
-        found = yield from self._discovered(demand, standing)
+        found = yield from self._discovered(demand)
+        if standing is not None and standing.issuer != found.issuer:
+            standing, asked = None, ()  # keys and scopes of another issuer mean nothing to this one
         wanted = _union(asked, demand.scope if demand.scope is not None else found.scopes or ())
         if set(wanted) == set(asked):
             told = "the server wants scopes that were asked for already: asking again gives no more"
@@ -113,9 +125,10 @@ class Seeker:
 
     def _load(self) -> Flow[Standing | None]:
         standing = read_standing((yield Load(self._key)))
-        if standing is not None and self.plan.issuer not in (None, standing.issuer):
+        self._issuer = standing.issuer if standing is not None else None
+        if standing is None or self.plan.issuer not in (None, standing.issuer):
             return None  # the owner trusts another one now
-        return standing
+        return standing if standing.token.access else None
 
     def _saved(self, standing: Standing) -> Flow[Standing]:
         yield Save(self._key, kept(standing))
@@ -123,17 +136,22 @@ class Seeker:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _discovered(self, demand: Demand, standing: Standing | None) -> Flow[Found]:
-        prefer = self.plan.issuer or (standing.issuer if standing is not None else None)
+    def _spent(self, standing: Standing) -> Flow[None]:
+        """Of what is refused for good one thing is kept: whose client we were. Else a server could wait for that, and
+        then send the owner's credentials to an issuer of its choice."""
+        yield from self._saved(msgspec.structs.replace(standing, token=_NO_TOKEN, dpop_key=None))
+
+    def _discovered(self, demand: Demand) -> Flow[Found]:
+        prefer = self.plan.issuer or self._issuer
         found = yield from discover(self.url, demand, prefer=prefer, may_be_own=self.may_be_own)
         if self.plan.issuer not in (None, found.issuer):
             told = f"the server names {display(found.issuer, 200)} as its authorization server"
             raise AuthorizationFailed(f"{told}, and issuer= trusts another one")
-        moved = standing is not None and standing.issuer != found.issuer
-        if moved and self.plan.given is not None and self.plan.issuer is None:
+        moved = self._issuer is not None and self._issuer != found.issuer
+        if moved and self.plan.of_one_issuer and self.plan.issuer is None:
             told = f"the server has changed its authorization server to {display(found.issuer, 200)}"
             raise AuthorizationFailed(
-                f"{told}: the client_id= is of the one before; say issuer= if this one has it too"
+                f"{told}: the credentials are for the one before; say issuer= if they are for this"
             )
         return found
 
@@ -143,6 +161,8 @@ class Seeker:
         if token.refresh is None:
             return None
         client = self._client_of(standing)
+        if client is not None and not client.able:
+            return None  # its credentials are not here any more: with others there is another login
         request = TokenRequest(
             endpoint=standing.token_endpoint,
             issuer=standing.issuer,
@@ -156,7 +176,8 @@ class Seeker:
         except AuthorizationFailed as error:
             if error.error not in _REFUSED_FOR_GOOD:
                 raise  # the server is in trouble: the refresh token is as good as before
-            yield Save(self._key, None)
+            yield from self._spent(standing)
+            yield from forgotten_by(self.plan, standing.issuer, client, error)
             return None
         if new.refresh is None:
             new = msgspec.structs.replace(new, refresh=token.refresh)  # it is used again (OAuth 2.1 §4.3.2)
@@ -164,10 +185,13 @@ class Seeker:
         return Got((yield from self._saved(standing)), "refreshed")
 
     def _client_of(self, standing: Standing) -> Registered | None:
-        client = standing.client
-        if client is None or client.how != "given" or self.plan.given is None:
+        client, plan = standing.client, self.plan
+        if client is None or client.how != "given":
             return client
-        return msgspec.structs.replace(self.plan.given, method=client.method)
+        given = plan.given
+        if given is None and isinstance(plan, OAuth) and plan.ask_client is not None:
+            given = asked_client(plan.ask_client, standing.issuer)
+        return client if given is None else msgspec.structs.replace(given, method=client.method)
 
     def _granted(self, found: Found, demand: Demand, scope: tuple[str, ...], before: Standing | None) -> Flow[Got]:
         prover = self._prover_wanted(found, demand, before)
@@ -193,6 +217,7 @@ class Seeker:
     ) -> Flow[tuple[Registered | None, Token]]:
         plan = self.plan
         if isinstance(plan, OAuth):
+            self._count_login()
             return (yield from log_in(plan, found, scope, prover, self._clock))
         if isinstance(plan, ClientCredentials):
             return (yield from client_credentials(plan, found, scope, prover, self._clock))
@@ -215,6 +240,14 @@ class Seeker:
         if self._prover is None or (pem is not None and self._prover.pem != pem):
             self._prover = Prover(pem or new_key(), self._clock)
         return self._prover
+
+    def _count_login(self) -> None:
+        """A server that takes no token for long, or wants other scopes each time, does not open windows for ever."""
+        now = self._clock()
+        if len(self._logins) == _MOST_LOGINS and now - self._logins[0] < _LOGINS_WITHIN:
+            told = f"the server wanted {_MOST_LOGINS} logins within {_LOGINS_WITHIN / 60:g} minutes"
+            raise AuthorizationFailed(f"{told}: nobody is asked again before some of them have passed")
+        self._logins.append(now)
 
     def _check_denied(self, scope: tuple[str, ...]) -> None:
         until = self._denied.get(frozenset(scope), 0.0)

@@ -44,6 +44,12 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uri: str | None = None
     expires: float | None = None
 
+    @property
+    def able(self) -> bool:
+        """Is there what its way to authenticate needs?"""
+        needed = {"private_key_jwt": self.key, "client_secret_basic": self.secret, "client_secret_post": self.secret}
+        return self.method == "none" or needed[self.method] is not None
+
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     issuer: str

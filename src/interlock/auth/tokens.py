@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 from urllib.parse import quote_plus
 
@@ -21,13 +21,19 @@ from .signing import Signer
 from .standing import Registered, Token
 from .steps import Ask, Flow, Said
 
-__all__ = ["TokenRequest", "request_token", "refusal_in", "method_for"]
+__all__ = ["TokenRequest", "request_token", "refusal_in", "method_for", "number_in", "without"]
 
 _ERROR = pattern(r"[A-Za-z0-9_.-]{1,64}")
 _ASSERTED_FOR = 60  # seconds that an assertion of ours is good for
 _LONGEST_TOKEN = 64 * 1024
 _EARLY = 30.0  # seconds before its end in which a token is not used: clocks differ, and requests take time
+_SHOWN = 6  # characters: what is shorter is no secret, and would be found in every text
 _LONGEST_LIFE = 10 * 365 * 86400.0
+_PUBLIC = frozenset(
+    {"grant_type", "client_id", "scope", "resource", "redirect_uri", "audience", "client_assertion_type"}
+    | {"requested_token_type", "subject_token_type"}
+)
+"""Fields of our own that an error may repeat: they say what was wrong, and are no secrets."""
 JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -55,6 +61,14 @@ class TokenRequest:
         if self.prover is not None:
             headers["DPoP"] = self.prover.proof("POST", self.endpoint)
         return Ask(method="POST", url=self.endpoint, headers=headers, form=fields, policy=self.policy)
+
+    def refusal_in(self, said: Said, ask: Ask) -> AuthorizationFailed | HttpStatus | None:
+        """The same as below, without anything of what we sent or of what it was made from."""
+        sent = [value for name, value in (ask.form or {}).items() if name not in _PUBLIC]
+        sent += [word for value in ask.headers.values() for word in value.split()]
+        if self.client is not None and self.client.secret is not None:
+            sent.append(self.client.secret.reveal())
+        return refusal_in(said, sent)
 
     def _identify(self, client: Registered, fields: dict[str, str], headers: dict[str, str]) -> None:
         fields["client_id"] = client.id  # beside Basic, too: some servers look for it there
@@ -85,10 +99,10 @@ def _secret_of(client: Registered) -> str:
 def method_for(client: Registered, supported: tuple[str, ...] | None) -> Registered:
     """The same client with a way to authenticate that both sides have; the standard's default is Basic."""
     ways = supported if supported is not None else ("client_secret_basic", "client_secret_post", "private_key_jwt")
-    has = {"private_key_jwt": client.key, "client_secret_basic": client.secret, "client_secret_post": client.secret}
     for way in ("private_key_jwt", "client_secret_basic", "client_secret_post"):
-        if has[way] is not None and way in ways:
-            return msgspec.structs.replace(client, method=way)
+        so = msgspec.structs.replace(client, method=way)
+        if so.able and way in ways:
+            return so
     if client.secret is None and client.key is None:
         return msgspec.structs.replace(client, method="none")
     raise AuthorizationFailed("the authorization server takes none of the credentials that this client has")
@@ -96,20 +110,23 @@ def method_for(client: Registered, supported: tuple[str, ...] | None) -> Registe
 
 def request_token(request: TokenRequest, form: Mapping[str, str], asked: tuple[str, ...]) -> Flow[Token]:
     """Present the grant. A server that wants a nonce in the proof is given it once (RFC 9449 §8)."""
-    said: Said = yield request.ask(form)
+    ask = request.ask(form)
+    said: Said = yield ask
     if request.prover is not None and request.prover.heard(request.endpoint, said.headers.get("dpop-nonce")):
-        refused = refusal_in(said, form)
+        refused = request.refusal_in(said, ask)
         if isinstance(refused, AuthorizationFailed) and refused.error == "use_dpop_nonce":
-            said = yield request.ask(form)
-    refused = refusal_in(said, form)
+            ask = request.ask(form)
+            said = yield ask
+    refused = request.refusal_in(said, ask)
     if refused is not None:
         raise refused
     return _token_in(said, asked, request)
 
 
-def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | HttpStatus | None:
-    """What a status other than 200 means; nothing of what we sent is shown, should the server repeat it. A server in
+def refusal_in(said: Said, sent: Iterable[str] = ()) -> AuthorizationFailed | HttpStatus | None:
+    """What a status other than 200 means; nothing of what was `sent` is shown, should the server repeat it. A server in
     trouble has refused nothing: it can be asked again."""
+    sent = [*sent]
     if said.status == 200:
         return None
     if said.status >= 500 or said.status == 429:
@@ -119,17 +136,18 @@ def refusal_in(said: Said, form: Mapping[str, str]) -> AuthorizationFailed | Htt
     except RemoteError:
         told = Hidden[Any]()
     code, more = told.get("error"), told.get("error_description")
-    error = code if isinstance(code, str) and _ERROR.fullmatch(code) else None
+    error = code if isinstance(code, str) and _ERROR.fullmatch(code) and without(code, sent) == code else None
     why = f"the authorization server refused: {error or f'HTTP status {said.status}'}"
     if isinstance(more, str) and error is not None:
-        why += f" ({display(_without(more, form), 200)})"
+        why += f" ({display(without(more, sent), 200)})"
     return AuthorizationFailed(why, error)
 
 
-def _without(text: str, form: Mapping[str, str]) -> str:
-    for value in form.values():
-        if len(value) >= 6:
-            text = text.replace(value, "[…]")
+def without(text: str, sent: Iterable[str]) -> str:
+    """A peer's text, without these values of ours, as they are or as a form writes them."""
+    spellings = {each for value in sent for each in (value, quote_plus(value)) if len(each) >= _SHOWN}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = text.replace(spelling, "[…]")
     return str(redact_secrets(text))
 
 
@@ -159,13 +177,19 @@ def _is_token(text: Any) -> TypeGuard[str]:
 
 
 def _end_of(seconds: Any, now: float) -> float | None:
-    """When it is not used any more: a little before it ends. Some servers say it as a string; what is no number says
-    nothing."""
-    try:
-        life = float(seconds)
-    except (TypeError, ValueError):
-        return None
-    if not life > 0:
+    """When it is not used any more: a little before it ends. What is no number says nothing."""
+    life = number_in(seconds)
+    if life is None or not life > 0:
         return None  # nobody gives a token that has ended: some say 0 for "never"
     life = min(life, _LONGEST_LIFE)
     return now + life - min(_EARLY, life / 2)
+
+
+def number_in(value: Any) -> float | None:
+    """A time or a span as servers write it, some of them in a string; None: it is no number, or beyond all of them."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None

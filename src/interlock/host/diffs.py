@@ -1,7 +1,7 @@
 """What was and what is, side by side for a person: line by line, everything that cannot be seen written out.
 
-Nothing of what is new is ever cut: who approves must have been able to read all of it. Where comparing would take too
-long, both stand there whole.
+Nothing of what is new is ever cut: who approves must have been able to read all of it. What is the same at the
+beginning and at the end is found in any text; where comparing the middle would take too long, both stand there whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..wire.display import display
 
 __all__ = ["compared", "difference", "escaped", "readable"]
 
-_MOST_LINES = 2000  # of both, to be compared: the time grows with their product, and the text is a stranger's
+_MOST_LINES = 120  # of both, to be compared one by one: the time grows with their cube, and the text is a stranger's
 
 
 def readable(text: str | bytes) -> str:
@@ -38,13 +38,27 @@ def compared(before: str, after: str) -> str:
     new = after.split("\n")
     if not before:
         return _marked("+ ", new)
-    old = before.split("\n")
-    if len(old) + len(new) > _MOST_LINES:
-        return "\n".join((_marked("- ", old), _marked("+ ", new)))
-    return "\n".join(_marks(old, new))
+    return "\n".join(_marks(before.split("\n"), new))
 
 
 def _marks(old: list[str], new: list[str]) -> Iterator[str]:
+    head = _same(old, new)
+    tail = _same(old[head:][::-1], new[head:][::-1])
+    yield from ("  " + line for line in old[:head])
+    yield from _middle(old[head : len(old) - tail], new[head : len(new) - tail])
+    yield from ("  " + line for line in old[len(old) - tail :])
+
+
+def _same(one: list[str], other: list[str]) -> int:
+    """How many lines both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _middle(old: list[str], new: list[str]) -> Iterator[str]:
+    if len(old) + len(new) > _MOST_LINES:
+        yield from (*("- " + line for line in old), *("+ " + line for line in new))
+        return
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         if tag == "equal":

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..wire.display import display
-from ..wire.errors import StoreError
+from ..wire.errors import LocalError, StoreError
 from .consent import Consent, How
 from .deeds import Deed, Denied, Verdict
 from .leaves import Kept, Leaves
@@ -94,11 +94,17 @@ class Judge:
     def _given(self, deed: Deed, verdict: Verdict, leave: Leave) -> Ruling:
         """With what the person made of it; a person cannot edit it past a rule that denies."""
         if leave.arguments is not None:
-            deed = deed.edited(leave.arguments)
+            deed = self._edited(deed, leave.arguments)
             anew = self._policy.decide(deed)
             if anew.decision == "deny":
                 raise self._denied(deed, anew)
         return self._allowed(deed, verdict, leave.scope)
+
+    def _edited(self, deed: Deed, arguments: Any) -> Deed:
+        try:
+            return deed.edited(arguments)
+        except LocalError as error:
+            raise Denied(deed, f"what it was edited to cannot be sent: {error}") from error
 
     def _question(self, deed: Deed, verdict: Verdict, question: Question) -> Ask:
         return Ask(

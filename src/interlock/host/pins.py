@@ -80,13 +80,20 @@ class Definitions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quarantined(msgspec.Struct, frozen=True):
-    """Something that may not be used, or is gone; `diff` shows what it was and what it is, escaped."""
+    """Something that may not be used, or is gone."""
 
     item: Item
     change: Change
-    diff: str = ""
+    was: str = ""
+    """As it was approved, in canonical JSON; empty where that was not kept."""
+    now: str = ""
     before: str = ""
     """The name it had."""
+
+    @property
+    def diff(self) -> str:
+        """What it was and what it is, for a person; made when somebody wants to see it."""
+        return difference(self.was, self.now) if self.now else ""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -129,6 +136,7 @@ class Pins:
             return Comparison(server, True, {}, (*quarantined, *unapproved))
         admitted: dict[Item, str] = {}
         gone = _gone(table, by_item)
+        natures = {(item.kind, pin.nature): item for item, pin in gone.items()}
         for item, definition in by_item.items():
             pin = table.get(item.kind, {}).get(item.name)
             if item in doubled:
@@ -136,9 +144,9 @@ class Pins:
             if pin is not None and pin.digest == definition.digest:
                 admitted[item] = pin.digest
             else:
-                quarantined.append(_judged(definition, pin, gone))
-        renamed = {each.before for each in quarantined if each.change == "renamed"}
-        vanished = [Quarantined(item, "vanished") for item in gone if item.name not in renamed]
+                quarantined.append(_judged(definition, pin, gone, natures))
+        renamed = {(each.item.kind, each.before) for each in quarantined if each.change == "renamed"}
+        vanished = [Quarantined(item, "vanished") for item in gone if item not in renamed]
         return Comparison(server, False, admitted, (*quarantined, *vanished))
 
     async def approve(self, server: str, definitions: Iterable[Definition], *, identity: str = "") -> None:
@@ -201,15 +209,16 @@ def _gone(table: _Table, now: dict[Item, Definition]) -> dict[Item, _Pin]:
     return {item: pin for item, pin in items if item not in now}
 
 
-def _judged(definition: Definition, pin: _Pin | None, gone: dict[Item, _Pin]) -> Quarantined:
+def _judged(
+    definition: Definition, pin: _Pin | None, gone: dict[Item, _Pin], natures: dict[tuple[str, str], Item]
+) -> Quarantined:
     item, text = definition.item, definition.text.decode()
     if pin is not None:
-        return Quarantined(item, "changed", difference(pin.text, text))
-    nature = definition.nature
-    for other, before in gone.items():
-        if before.nature == nature and other.kind == item.kind:
-            return Quarantined(item, "renamed", difference(before.text, text), other.name)
-    return Quarantined(item, "new", difference("", text))
+        return Quarantined(item, "changed", pin.text, text)
+    before = natures.get((item.kind, definition.nature)) if gone else None
+    if before is not None:
+        return Quarantined(item, "renamed", gone[before].text, text, before.name)
+    return Quarantined(item, "new", "", text)
 
 
 def _key(server: str, identity: str) -> str:

@@ -250,6 +250,13 @@ class HandshakeServer:
         except Exception:
             log.exception("! the stream of change notices ended")
 
+    def stop_hearing(self) -> None:
+        """Whoever listens hears of nothing new from now on, and goes on saying what it has heard."""
+        heard, watched = self._watched, set(self._watched.resource_subscriptions)
+        self._watched = ListenFilter(resource_subscriptions=watched)
+        heard.tools_list_changed = heard.prompts_list_changed = heard.resources_list_changed = False
+        heard.resource_subscriptions = set()
+
     def missed(self) -> list[tuple[str, dict[str, str]]]:
         """The notices that are true whatever happened while nobody listened: all that it watches may have changed."""
         can = self._capabilities.can

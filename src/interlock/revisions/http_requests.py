@@ -26,7 +26,7 @@ _REDIRECTS = frozenset({307, 308})  # the others turn a POST into a GET
 _REDIRECTS_OF_GET = _REDIRECTS | {301, 302, 303}
 
 _ADVICE = {
-    401: "the server wants credentials: give them with auth=OAuth() or headers={'Authorization': ...}",
+    401: "the server wants credentials, or refuses those it got: see auth=OAuth() and headers={'Authorization': ...}",
     403: "the server refuses these credentials or this origin: check what they are allowed to do",
     404: "there is no MCP endpoint at this URL: check its path",
     405: "this URL takes no POST: check that it is the MCP endpoint",

@@ -41,6 +41,8 @@ class Mail(msgspec.Struct, omit_defaults=True, frozen=True):
     data: bytes = b""
     number: int = 0
     sender: int = 0
+    version: int = 0
+    """Of the session's record, which is what this is about."""
     parcel: str = ""
     """Where the data lies, if it is too long for a letter."""
 

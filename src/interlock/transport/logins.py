@@ -23,14 +23,14 @@ __all__ = ["Login", "Loopback", "Pasted", "Called", "login_of"]
 
 _MOST_HEAD = 16 * 1024  # bytes of a request to the listener; a longer one is dropped
 _HEAD_WITHIN = 5.0  # seconds it may take
-_MOST_AT_ONCE = 32  # connections to the listener; a further one is closed
+_MOST_AT_ONCE = 32  # connections to the listener; a further one takes the place of the oldest
 _PASTED_TO = "http://127.0.0.1:33418/callback"  # where nobody listens: the user copies it from the address bar
 _PAGE = (
     "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n"
     "Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
     "Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\r\n"
 )
-_DONE = "<!doctype html><title>Logged in</title><p>You can close this page and go back to the program."
+_DONE = "<!doctype html><title>Back to the program</title><p>You can close this page and go back to the program."
 _WRONG = "<!doctype html><title>Nothing here</title><p>This is not the answer that is waited for."
 
 
@@ -119,6 +119,7 @@ class Loopback:
         self._browse, self._say = browse, say
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.WriteTransport] = {}  # in the order in which they came
         self._redirect = ""
         self._state: bytes | None = None
         self._answer: asyncio.Future[str] | None = None
@@ -160,12 +161,17 @@ class Loopback:
     # --- one request to the listener --------------------------------------------------------------
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) >= _MOST_AT_ONCE:
-            writer.close()
-            return
+        """Who holds connections and says nothing does not keep out the one who is waited for."""
+        if len(self._open) >= _MOST_AT_ONCE:
+            self._open.pop(next(iter(self._open))).abort()  # who reads from it ends with that
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._open[task] = writer.transport
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._open.pop(task, None)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -34,6 +34,7 @@ from ..wire.errors import (
 )
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .bare_errors import bare
 from .endpoints import Endpoint
 from .leftovers import left_open, let_go, socket_in
 from .pausing import movable_timeout
@@ -247,8 +248,7 @@ class Outbound:
         if isinstance(error, aiohttp.ClientConnectorError):
             return lost(f"{what}: could not connect to {where}: {_reason(error.os_error)}", False)
         if isinstance(error, aiohttp.ClientResponseError):
-            told = display(error.message, 200)  # its whole text would show the query of the URL
-            return RemoteError(f"{what}: {where} does not speak proper HTTP: {told}")
+            return RemoteError(f"{what}: {where} does not speak proper HTTP: {display(bare(error).message, 200)}")
         if self.end is not None:
             return self.end.for_call(what, True if begun else None)
         if isinstance(error, aiohttp.ServerDisconnectedError):

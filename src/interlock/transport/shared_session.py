@@ -29,6 +29,7 @@ from .sharing import Sharing
 __all__ = ["SharedSession"]
 
 _ALL = 0
+_LAST_WORDS = 5.0  # seconds for one who told of changes to say what it has heard; not for a client that does not read
 _REASON = 200  # characters of a cancellation's reason, as many as are logged
 _frames = msgspec.json.Decoder(Frame)
 
@@ -46,11 +47,15 @@ class SharedSession(Session):
         self.kept: tuple[int, int] | None = None
         """The `edition` that is written in it."""
         self.speaker = 0
+        self._unasked = False
+        """Does it speak only because nobody else did?"""
         self.may_listen = False
-        """Has this worker, as speaker, been told of in the stream by which changes come? From there on it tells of
-        them, and whoever spoke before does not."""
+        """Is this worker the last of which all heard, in the stream by which changes come, that it speaks? From there
+        on it tells of them, and whoever spoke before does not. Never by the record, which changes at another moment."""
+        self._tells_since = 0
         self.outgoing: list[tuple[int, Mail]] = []
         self._listening: asyncio.Task[None] | None = None
+        self._retired: asyncio.Task[None] | None = None
         self._errands: set[asyncio.Task[None]] = set()
         super().__init__(id, principal, around, address)
 
@@ -66,6 +71,8 @@ class SharedSession(Session):
 
     def adopt(self, theirs: SessionRecord, version: int) -> bool:
         """Others have changed it; what was changed here and not yet written stays. False: it cannot be served here."""
+        if self._unasked and theirs.speaker and self.saved is not None:
+            self.speaker = self.saved.speaker
         mine, unchanged = self.record(), self.kept in (None, self.edition)
         now = theirs if mine is None or self.saved is None else merged(self.saved, mine, theirs)
         if not self._side.handshake.recall(now):
@@ -93,7 +100,7 @@ class SharedSession(Session):
         if work is not None:
             work.close()  # whoever speaks listens, and that may be another one
             if not self.speaker:
-                self.speaker, self.may_listen = self._me, True  # nobody spoke before
+                self.speaker, self.may_listen, self._unasked = self._me, True, True
 
     def answered(self, frame: Frame) -> None:
         if self._is_elsewhere(frame.id):
@@ -191,18 +198,36 @@ class SharedSession(Session):
     def say_here(self, message: bytes) -> None:
         super()._listener().put(message)
 
+    def speak(self) -> int:
+        """Its client listens here from now on; returns who spoke before."""
+        before, self.speaker, self._unasked = self.speaker, self._me, False
+        return before
+
+    def heard_who_speaks(self, worker: int, version: int) -> None:
+        """From this version of the record on it is that worker. All hear of it in the same order, so at each place in
+        it one tells of changes and all agree which one; the latest by the record is the last of them."""
+        if version > self._tells_since:
+            self._tells_since, self.may_listen = version, worker == self._me
+
     def attend(self) -> bool:
         """Listen for changes where this worker is the one who tells of them, and only there. True: it begins to, with
         the next turn of the loop."""
-        self.may_listen = self.may_listen and self.speaker == self._me and self._end is None
-        mine = self.ready and self.may_listen
+        mine = self.ready and self.may_listen and self._end is None
         if mine and self._listening is None:
             self._listening = self._runs.loop.create_task(self._side.handshake.listen())
             return True
         if not mine and self._listening is not None:
-            self._listening.cancel()
+            self._retire(self._listening)
             self._listening = None
         return False
+
+    def _retire(self, listening: asyncio.Task[None]) -> None:
+        """It hears of nothing new; what it has heard already, nobody else will tell of."""
+        self._side.handshake.stop_hearing()
+        if self._retired is not None:
+            self._retired.cancel()
+        self._retired = listening
+        self._runs.loop.call_later(_LAST_WORDS, listening.cancel)
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> None:
         """Begin what ends with this session at the latest."""
@@ -236,9 +261,10 @@ class SharedSession(Session):
     def finish(self, error: ConnectionEnded | None = None) -> None:
         """Of this worker's part; the session itself ends with its record."""
         super().finish(error)
-        self.attend()
-        for errand in self._errands:
-            errand.cancel()
+        for task in (self._listening, self._retired, *self._errands):
+            if task is not None:
+                task.cancel()
+        self._listening = self._retired = None
 
 
 def _short(frame: Frame) -> bytes | None:

@@ -227,10 +227,11 @@ class SharedSessions(Sessions):
     async def _speak(self, session: SharedSession, resumed: int = 0) -> None:
         """From now on this worker says what belongs to no request."""
         me = self._sharing.colleagues.number
-        if session.speaker != me or resumed:
-            before, session.speaker = session.speaker, me
+        if session.speaker != me or not session.may_listen or resumed:
+            before = session.speak()
             await self._keep(session)
-            await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed))
+            version = session.version if session.speaker == me else 0  # another one came in between: it speaks
+            await self._sharing.colleagues.tell_all(Mail("speaker", session.id, number=resumed, version=version))
             if before not in (0, me):
                 session.spawn(self._look_back(session, before))
 
@@ -317,9 +318,9 @@ class SharedSessions(Sessions):
         session = self._here(mail)
         if session is None:
             return
+        session.heard_who_speaks(mail.sender, mail.version)
+        await _attend(session)
         if mail.sender == self._sharing.colleagues.number:
-            session.may_listen = True
-            await _attend(session)
             return
         await self._changed(mail)
         for letter in await session.hand_over(mail.sender, mail.number):
@@ -359,7 +360,8 @@ class SharedSessions(Sessions):
 
     def _is_unused(self, session: SharedSession) -> bool:
         rested = asyncio.get_running_loop().time() - session.used >= self._bounds.unready
-        return rested and session.idle and session.speaker != self._sharing.colleagues.number
+        speaks = session.may_listen or session.speaker == self._sharing.colleagues.number
+        return rested and session.idle and not speaks
 
     async def close(self) -> None:
         """End what is here. The sessions themselves go on at other workers, or when this one comes back."""

@@ -102,6 +102,8 @@ async def was_stopped(name: str) -> str:
 @server.tool
 async def let_go(ctx: Context) -> str:
     """Let go of the stream in the middle of the call, and say the rest to who comes back for it."""
+    for _ in range(20):  # turns: another task says how the stream begins, and without that nobody can come back
+        await anyio.sleep(0.01)
     await ctx.close_sse_stream()
     await ctx.info("meanwhile")
     return "after all"

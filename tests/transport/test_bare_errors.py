@@ -1,0 +1,51 @@
+"""Errors that others made of our requests: nothing of a request is left in them."""
+
+from __future__ import annotations
+
+import traceback
+
+import aiohttp
+import pytest
+import yarl
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from interlock.transport.bare_errors import bare
+from interlock.transport.endpoints import endpoint_of
+from interlock.transport.fetching import fetch
+from interlock.wire.errors import RemoteError
+from support.http_peer import HttpPeer
+
+SECRET = "s3cret-of-the-owner"
+BROKEN = {
+    "no HTTP": b"SSH-2.0-x\r\n\r\n",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    "a name with a gap": b"HTTP/1.1 200 OK\r\nContent Length: 2\r\n\r\n{}",
+    "a long line": b"HTTP/1.1 200 " + b"x" * 20_000 + b"\r\n\r\n",
+}
+
+
+def test_an_error_says_where_and_what_but_not_with_which_words():
+    url = yarl.URL(f"https://h.example:8443/path?token={SECRET}")
+    headers = CIMultiDictProxy(CIMultiDict({"Authorization": f"Bearer {SECRET}"}))
+    before = aiohttp.RequestInfo(url, "POST", headers, url)
+    error = aiohttp.ClientResponseError(before, (), status=400, message="bad", headers=CIMultiDict({"X": SECRET}))
+    assert SECRET in repr(error)
+    assert bare(error) is error and (error.status, error.message) == (400, "bad")
+    assert SECRET not in f"{error!r} {error} {error.args!r} {error.__dict__!r}" and "h.example:8443" in str(error)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+async def test_no_cause_of_an_error_shows_the_request(what):
+    async def broken(request, stream):
+        await stream.write(BROKEN[what])
+        stream.close()
+
+    async with HttpPeer(broken) as peer:
+        endpoint = endpoint_of(f"{peer.url}?key={SECRET}", {"Authorization": f"Basic {SECRET}"})
+        with pytest.raises(RemoteError) as failed:
+            await fetch(endpoint, "POST", b"x")
+    shown, error = ["".join(traceback.format_exception(failed.value))], failed.value
+    while error is not None:
+        shown.append(f"{error!r} {error} {error.__dict__!r}")
+        error = error.__cause__ or error.__context__
+    assert len(shown) > 2 and SECRET not in "\n".join(shown)
