@@ -4,7 +4,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check format bench faults conformance coverage-spec clean
+.PHONY: run test pythons check format bench faults conformance coverage-spec clean
 
 run: .venv/ready
 	$(PY) examples/tour.py
@@ -12,6 +12,9 @@ run: .venv/ready
 
 test: .venv/ready
 	$(PY) tools/test.py
+
+pythons: .venv/ready
+	$(PY) tools/pythons.py
 
 check: .venv/ready
 	.venv/bin/ruff format --check .
