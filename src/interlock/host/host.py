@@ -146,7 +146,8 @@ class Host(Verbs):
         """Start a server anew, as its configuration says now; one that failed, was refused or was stopped as well."""
         if not self._open:
             raise NotOpen("this host is not open")
-        await self.members[self._known(server)].restart()
+        self.gate.ask_again(self._known(server))
+        await self.members[server].restart()
 
     async def stop(self, server: str) -> None:
         """Stop one server, until `restart`."""

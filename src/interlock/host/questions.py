@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from ..server.rate_limits import Buckets, Rate
+from ..wire.errors import InternalError
 from .deeds import Deed, Denied
 from .eliciting import Asker, Opener, open_in_browser
 from .models.model import Model
@@ -15,6 +18,9 @@ from .sampling import Context, Sampler, SamplingBounds, Through
 from .user import User
 
 __all__ = ["Questions"]
+
+_RATE = Rate(0.5, 20)  # times that one server may ask for its roots, and so many at once after a rest
+_MOST_SERVERS = 1_000
 
 
 class Questions:
@@ -36,6 +42,7 @@ class Questions:
         self._bounds, self._context, self._opener = bounds, context, opener
         self.roots = Rooting(roots, self._consented, changed)
         self._samplers: dict[str, Sampler] = {}
+        self._pace = Buckets(_RATE, _MOST_SERVERS)
 
     def for_server(self, server: str) -> dict[str, Any]:
         """Keyword arguments of its `Client`; what it is not given, it does not claim to have."""
@@ -62,6 +69,8 @@ class Questions:
         async def give(told: dict[str, Any]) -> list[dict[str, Any]]:
             return told["roots"]
 
+        if wait := self._pace.take(server, monotonic()):
+            raise InternalError(f"Too many questions: try again in {wait:.0f} s")
         try:
             return await self._gate.through(Deed("roots", server, "roots/list", {"roots": roots}), give)
         except Denied:

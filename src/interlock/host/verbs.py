@@ -112,7 +112,7 @@ class Verbs:
         if uri.startswith(f"{SCHEME}://"):
             return [self.gate.cap.read(uri)]
         deed = Deed("resource", self._known(server), uri, {"uri": uri}, sources=sources, principal=self.gate.principal)
-        return await self._sent(deed, timeout, lambda client, _: client.read_resource(uri, timeout=timeout))
+        return await self._sent(deed, timeout, lambda client, sent: client.read_resource(sent["uri"], timeout=timeout))
 
     async def get_prompt(
         self,
@@ -152,8 +152,7 @@ class Verbs:
             sources=sources,
             principal=self.gate.principal,
         )
-        ask = partial(Client.complete, prompt=prompt, template=template, known=known, timeout=timeout)
-        return await self._sent(deed, timeout, lambda client, _: ask(client, argument, value))
+        return await self._sent(deed, timeout, lambda client, sent: _complete(client, sent, timeout))
 
     # --- how --------------------------------------------------------------------------------------
 
@@ -209,6 +208,20 @@ class Verbs:
             names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
             raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
         return server
+
+
+def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completion]:
+    """With what was decided on, and not with what the caller has by now."""
+    ref, argument = sent["ref"], sent["argument"]
+    known = sent.get("context", {}).get("arguments")
+    return client.complete(
+        argument["name"],
+        argument["value"],
+        prompt=ref.get("name"),
+        template=ref.get("uri"),
+        known=known,
+        timeout=timeout,
+    )
 
 
 async def _never(sent: Any) -> None:
