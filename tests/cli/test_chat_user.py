@@ -121,7 +121,7 @@ async def test_sampling_is_seen_and_edited(editor):
     person, stream, _ = user("y", "y")
     assert await person.review_sampling("notes", REQUEST) == REQUEST
     assert await person.review_answer("notes", REQUEST, ANSWER) == ANSWER
-    for text in ("'notes'", "Be brief", "user: Sum\\x1b[2J up", "tool: add", "10 tokens", "Mi\\x07lk"):
+    for text in ("'notes'", "Be brief", "user: Sum\\x1b[2J up", '"name": "add"', "10 tokens", "Mi\\x07lk"):
         assert text in stream.getvalue()
     editor(CHANGE)
     person, _, _ = user("e", "y")

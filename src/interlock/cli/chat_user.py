@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from ..host.pages import page_at
 from ..host.user import Ask, Leave, Notice
+from ..revisions.forms import proposed_in
 from ..wire.errors import InvalidParams
 from .chat_screen import Screen
 from .forms import Answerer
@@ -28,6 +29,7 @@ _SCOPES = {"once": "y", "session": "s", "always": "a"}
 _MEANING = {"y": "yes, once", "s": "yes, until this program ends", "a": "yes, always", "n": "no", "e": "edit first"}
 _TRIES = 5
 _CAN_EDIT = ("tool", "prompt")
+_ALSO_SENT = ("toolChoice", "temperature", "stopSequences")  # of a sampling request, beside what stands in it
 
 
 class TerminalUser:
@@ -112,7 +114,10 @@ class TerminalUser:
         for message in request["messages"]:
             self._screen.line(f"{one_line(str(message['role']), 20)}: {_content(message['content'])}")
         for tool in request.get("tools") or ():
-            self._screen.line(f"tool: {one_line(str(cast('dict[str, Any]', tool).get('name')), 100)}")
+            self._screen.line(f"tool: {as_json(tool)}")  # all of it: a model reads the descriptions as well
+        for name in _ALSO_SENT:
+            if request.get(name) is not None:
+                self._screen.line(f"{name}: {as_json(request[name])}")
         self._screen.dim(f"at most {request['maxTokens']} tokens")
 
     async def _reviewed(self, what: dict[str, Any], question: str) -> dict[str, Any] | None:
@@ -135,9 +140,8 @@ class TerminalUser:
                 answer = await Answerer(self._person).form(form)
                 if answer["action"] != "accept":
                     return answer
-                self._screen.line(
-                    f"This would be sent to {one_line(server, 60)!r}: {as_json(answer.get('content', {}))}"
-                )
+                answer["content"] = proposed_in(schema) | answer.get("content", {})  # what was left alone is sent, too
+                self._screen.line(f"This would be sent to {one_line(server, 60)!r}: {as_json(answer['content'])}")
                 said = await self._person.ask("[y] send it, [c] change it, [n] send nothing: ")
                 word = (said or "n").strip().lower()
                 if word in ("y", "yes"):

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, cast
 
-from ..revisions.forms import check_content
+from ..revisions.forms import check_content, proposed_in
 from ..server.rate_limits import Buckets, Rate
 from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams
@@ -75,7 +75,7 @@ class Asker:
             answer = await self._user.fill(self._server, asked["message"], asked["requestedSchema"])
             if answer.get("action") != "accept":
                 return {"action": "cancel" if answer.get("action") == "cancel" else "decline"}
-            content = cast("dict[str, Any]", answer.get("content") or {})
+            content = proposed_in(asked["requestedSchema"]) | cast("dict[str, Any]", answer.get("content") or {})
             if (wrong := _wrong(asked["requestedSchema"], content)) is None:
                 return {"action": "accept", "content": content}
             self._tell(f"that does not fit what was asked: {display(wrong, 500)}")
