@@ -234,6 +234,8 @@ async def test_the_choice_of_tools_binds_the_model():
             "maxTokens": 9,
             "tools": [{"name": "add", "inputSchema": {"type": "object"}}],
         }
+        with pytest.raises(InterlockError, match="auto, required, none"):
+            await sample({**params, "toolChoice": {"mode": "sometimes"}})
         with pytest.raises(InterlockError, match="used no tool"):
             await sample({**params, "toolChoice": {"mode": "required"}})
         assert (await sample({**params, "toolChoice": {"mode": "required"}}))["stopReason"] == "toolUse"

@@ -25,6 +25,7 @@ __all__ = ["Context", "Sampler", "SamplingBounds", "Through"]
 
 _REJECTED = -1  # client/sampling#error-handling
 _WRITTEN = ("thisServer", "allServers")
+_MODES = ("auto", "required", "none")
 _MOST_SERVERS = 1_000
 
 Context = Callable[[str, str], Awaitable[str | None]]
@@ -86,6 +87,8 @@ class Sampler:
     async def _checked(self, params: dict[str, Any]) -> dict[str, Any]:
         if wrong := what_is_wrong_in(params):
             raise InvalidParams(f"sampling/createMessage: {wrong}")
+        if _mode(params) not in (None, *_MODES):
+            raise InvalidParams(f"sampling/createMessage: toolChoice.mode is one of {', '.join(_MODES)}")
         if params["maxTokens"] < 1:
             raise InvalidParams("sampling/createMessage: maxTokens is less than one")
         if wait := self._pace.take(self._server, monotonic()):
