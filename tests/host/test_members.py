@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from interlock import CallTimeout, ConfigError, Patience, Server, Supervision
@@ -248,6 +249,21 @@ async def test_a_call_in_flight_is_not_idleness():
     await asyncio.sleep(100)
     assert member.state == "ready"
     member.leave()
+    await asyncio.sleep(100)
+    assert member.state == "idle"
+    await member.stop()
+
+
+@virtual_time
+async def test_what_the_host_does_with_it_is_not_idleness():
+    house, mortal = House(), Mortal()
+    busy = {"notes"}
+    house.hooks = msgspec.structs.replace(house.hooks, busy=lambda server: server in busy)
+    member = await started(house.member(mortal))
+    member._watch(1.0)
+    await asyncio.sleep(100)
+    assert member.state == "ready"
+    busy.clear()
     await asyncio.sleep(100)
     assert member.state == "idle"
     await member.stop()

@@ -116,6 +116,7 @@ class Host(Verbs):
             told=self._member_changed,
             changed=self._lists_changed,
             turns=asyncio.Semaphore(max(at_once, 1)),
+            busy=lambda server: self._shelving.is_listing(server),
         )
         finds = _finds(servers or {}, config)
         members = {name: Member(name, find, hooks) for name, find in finds.items()}

@@ -22,9 +22,9 @@ import msgspec
 
 from ..client.config import ServerEntry, entry_in
 from ..transport.child import Command
-from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.redaction import REDACTED, redact_secrets
+from .showing import quoted
 
 __all__ = ["Bound", "Launch", "launch_of", "target_in"]
 
@@ -124,16 +124,16 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, f"digest: {self.digest}"])
 
     def _of_url(self) -> list[str]:
-        shown = [f"connect {_shown(self.server)} to", f"  {_shown(redact_secrets(self.url))}"]
+        shown = [f"connect {quoted(self.server)} to", f"  {quoted(redact_secrets(self.url))}"]
         return [*shown, *([f"sending headers: {_names(self.headers)}"] if self.headers else [])]
 
     def _of_command(self) -> list[str]:
         words = [self._hidden(word) for word in self.command]
-        lines = [f"start {_shown(self.server)}", *(f"  [{number}] {_shown(word)}" for number, word in enumerate(words))]
-        lines += [f"program: {_shown(self.program) if self.program else 'not found'}", f"in: {_shown(self.cwd)}"]
+        lines = [f"start {quoted(self.server)}", *(f"  [{number}] {quoted(word)}" for number, word in enumerate(words))]
+        lines += [f"program: {quoted(self.program) if self.program else 'not found'}", f"in: {quoted(self.cwd)}"]
         own = {"inherit": "all of this process", "explicit": "nothing else"}.get(self.env_policy, "the usual ones")
         lines.append(f"variables: {_names(self.environment) if self.environment else 'none'}, and {own}")
-        lines += [f"  {name} = {_shown(redact_secrets(value))}" for name, value in sorted(self.deciding.items())]
+        lines += [f"  {name} = {quoted(redact_secrets(value))}" for name, value in sorted(self.deciding.items())]
         if any(REDACTED in word for word in words):
             lines.append("parts of the arguments look like secrets and are not shown; the digest covers them")
         return lines
@@ -144,15 +144,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return word
 
 
-def _shown(text: str) -> str:
-    """In quotes, in full, and once more in ASCII where letters of other scripts might pass for it."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    plain = display(quoted, len(quoted))
-    return plain if text.isascii() else f"{plain} = {json.dumps(text)}"
-
-
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(_shown(name) for name in names)
+    return ", ".join(quoted(name) for name in names)
 
 
 def launch_of(server: str, target: Any, headers: Mapping[str, str] | None = None) -> Launch | None:

@@ -85,6 +85,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """The server says that a list of its is another one now."""
     turns: asyncio.Semaphore
     """How many may begin at once."""
+    busy: Callable[[str], bool] = lambda server: False
+    """Is the host itself in the middle of something with it?"""
 
 
 class Member:
@@ -261,7 +263,7 @@ class Member:
             left = self._used_at + seconds - loop.time()
             if self._client is None:
                 return
-            if left <= 0 and not self._active and self.state == "ready":
+            if left <= 0 and not self._active and self.state == "ready" and not self._hooks.busy(self.name):
                 self._to("idle")
                 self._drop()
                 return

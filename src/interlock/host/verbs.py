@@ -167,14 +167,14 @@ class Verbs:
 
         async def send(sent: Any) -> T:
             member = self.members[deed.server]
-            client = member.client
-            if client is None or member.state != "ready" or self._shelving.is_unknown(deed.server):
-                client = await member.connected(patience)
-                await self._shelving.known(deed.server)
-            if entry is not None:
-                self._check_same(deed, entry)
-            member.enter()
+            member.enter()  # from here on it is not stopped for idleness
             try:
+                client = member.client
+                if client is None or member.state != "ready" or self._shelving.is_unknown(deed.server):
+                    client = await member.connected(patience)
+                    await self._shelving.known(deed.server)
+                if entry is not None:
+                    self._check_same(deed, entry)
                 return await ask(client, sent)
             finally:
                 member.leave()
