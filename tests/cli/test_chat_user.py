@@ -163,3 +163,16 @@ async def test_without_a_terminal_nobody_is_asked():
     assert (await person.fill("n", "Who?", FORM))["action"] == "decline"
     assert not await person.open_page("n", "https://x.example/", "")
     person.tell(Notice(kind="server", text="x"))
+
+
+async def test_what_was_typed_before_a_question_was_there_is_no_answer_to_it():
+    stream, typist = io.StringIO(), Typist("y", "y", "y")  # all three typed ahead
+
+    person = TerminalUser(Screen(stream), typist, forget=typist.lines.clear)
+    assert not (await person.allow(ask())).granted
+    typist.lines += ["y"]
+    assert await person.review_sampling("notes", REQUEST) is None
+    typist.lines += ["y"]
+    assert not await person.open_page("notes", "https://a.example/", "")
+    typist.lines += ["Ann", "y"]
+    assert (await person.fill("notes", "?", FORM))["action"] == "cancel"

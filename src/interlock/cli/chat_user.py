@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,10 +35,18 @@ _ALSO_SENT = ("toolChoice", "temperature", "stopSequences")  # of a sampling req
 
 
 class TerminalUser:
-    """The `User` of a host. Without a `person` nobody can be asked, and everything is refused."""
+    """The `User` of a host. Without a `person` nobody can be asked, and everything is refused. `forget` drops what was
+    typed so far: it was typed before the question was there, and is no answer to it."""
 
-    def __init__(self, screen: Screen, person: Person | None, floor: Floor | None = None) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        person: Person | None,
+        floor: Floor | None = None,
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
         self._screen, self._person = screen, person
+        self._forget = forget
         self._floor = floor if floor is not None else Floor(lambda: None)
 
     def tell(self, notice: Notice) -> None:
@@ -82,6 +91,7 @@ class TerminalUser:
         if self._person is None:
             return "n"
         shown = ", ".join(f"[{each}] {_MEANING[each]}" for each in letters)
+        self._forget()
         for _ in range(_TRIES):
             line = await self._person.ask(f"{shown}: ")
             if line is None:
@@ -137,12 +147,14 @@ class TerminalUser:
             self._screen.line()
             self._screen.bold(f"The server {one_line(server, 60)!r} asks you. Secrets do not belong into a form.")
             form = {"message": message, "requestedSchema": schema}
+            self._forget()
             for _ in range(_TRIES):
                 answer = await Answerer(self._person).form(form)
                 if answer["action"] != "accept":
                     return answer
                 answer["content"] = proposed_in(schema) | answer.get("content", {})  # what was left alone is sent, too
                 self._screen.line(f"This would be sent to {one_line(server, 60)!r}: {as_json(answer['content'])}")
+                self._forget()
                 said = await self._person.ask("[y] send it, [c] change it, [n] send nothing: ")
                 word = (said or "n").strip().lower()
                 if word in ("y", "yes"):
