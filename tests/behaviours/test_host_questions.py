@@ -355,6 +355,24 @@ async def test_a_page_is_shown_whole_with_its_host_and_opened_only_after_a_yes(r
         assert opened == (["https://bank.example/pay?id=1"] if typed == "y" else [])
 
 
+@pytest.mark.requirement("ELIC-55", "ELICIT-035")
+@over_pages
+async def test_no_rule_opens_a_page_in_the_place_of_the_user(revision):
+    opened = []
+
+    async def opener(url):
+        opened.append(url)
+        return True
+
+    rules = Policy(defaults={"definitions": "allow", "tool": "allow", "open_url": "allow"})
+    user = ScriptedUser(open_page=False)
+    async with hosting(user, revision, policy=rules, opener=opener) as host:
+        assert "declined" in (await host.said("page")).lower() and opened == []
+        user.answers["open_page"] = True
+        assert "agreed" in await host.said("page")
+    assert len(opened) == 1 and len(user.seen) == 2
+
+
 @pytest.mark.requirement("ELIC-54", "ELICIT-034")
 @over_pages
 async def test_nothing_is_fetched_from_a_page(revision):

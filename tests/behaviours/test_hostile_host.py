@@ -11,7 +11,7 @@ import pytest
 from interlock import Command, Context, Host, Policy, Seat, Server
 from interlock.client.config import ConfigError
 from interlock.host.admitting import Admission
-from interlock.host.audit import MemoryAudit
+from interlock.host.audit import AuditFailed, MemoryAudit
 from interlock.host.consent import Consent
 from interlock.host.deeds import Deed, Denied
 from interlock.host.judge import Judge
@@ -277,3 +277,67 @@ def test_where_code_is_taken_from_is_bound_and_shown_without_its_password(name):
     mine, evil = launch("https://me:hunter2hunter2@pypi.example/"), launch("https://evil.example/")
     assert mine.digest != evil.digest and "evil.example" in evil.text
     assert "pypi.example" in mine.text and "hunter2" not in mine.text + str(mine.arguments)
+
+
+# --- several hosts, and a book that is full ---
+
+
+async def test_two_hosts_in_one_folder_lose_nothing_of_each_other(tmp_path):
+    def host(user, *names):
+        servers = {name: Server(name) for name in names}
+        for server in servers.values():
+            server.tool(lambda: "done", name="x")
+        return Host(servers, user=user, home=tmp_path)
+
+    always = Leave(granted=True, scope="always")
+    users = [ScriptedUser(always), ScriptedUser(always)]
+    async with host(users[0], "shared", "a") as one, host(users[1], "shared", "b") as other:
+        for each, own in ((one, "a"), (other, "b")):
+            await asyncio.gather(each.call_tool("shared__x"), each.call_tool(f"{own}__x"))
+    after = ScriptedUser()
+    async with host(after, "shared", "a", "b") as third:
+        for name in ("shared", "a", "b"):
+            assert (await third.call_tool(f"{name}__x")).text == "done"
+    assert after.asks == [], "approvals and leaves of both are there"
+    lines = [msgspec.json.decode(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
+    calls = [line["call"] for line in lines if line["step"] == "outcome"]
+    assert len(calls) == len({*calls}) == 7
+
+
+async def test_nothing_acts_once_the_book_is_full():
+    class Book(MemoryAudit):
+        full = False
+
+        def write(self, entry) -> None:
+            if self.full:
+                raise AuditFailed("no space left on device")
+            super().write(entry)
+
+    server, got = shop()
+    user, book = ScriptedUser(True), Book()
+    async with Host({"s": server}, user=user, audit=book) as host:
+        await host.call_tool("s__pay", {"amount": 1})
+        book.full = True
+        for deed in (host.call_tool("s__pay", {"amount": 2}), host.read_resource("s", "shop://till")):
+            with pytest.raises(AuditFailed):
+                await deed
+        book.full = False
+        await host.call_tool("s__pay", {"amount": 3})
+    assert got == [1, 3]
+
+
+async def test_an_answer_to_a_question_about_something_that_changed_meanwhile_counts_for_nothing():
+    server, got = shop()
+
+    async def slowly(ask: Ask) -> bool:
+        if ask.deed.kind == "tool":
+            server.remove_tool("pay")
+            server.tool(lambda amount: got.append("other"), name="pay", description="Something else.")
+            await until(lambda: host.gate.quarantined("s"))
+        return True
+
+    user = ScriptedUser(slowly)
+    async with Host({"s": server}, user=user) as host:
+        with pytest.raises(Denied, match=r"quarantine|changed while"):
+            await host.call_tool("s__pay", {"amount": 1})
+    assert got == []

@@ -86,15 +86,21 @@ class Asker:
         self._check_pace()
         asked = {"url": page.url, "message": message}
 
+        deed, seen = Deed("open_url", self._server, page.host, asked), False
+
         async def agreed(ask: Ask) -> Leave:
+            nonlocal seen
+            seen = True
             for warning in page.warnings:
                 self._tell(f"careful: {warning}")
-            return Leave(granted=await self._user.open_page(self._server, page.url, message))
+            return Leave(granted=await self._user.open_page(self._server, page.url, message) is True)
 
         async def opened(asked: dict[str, Any]) -> bool:
+            """No rule opens a page in the place of a person (ELIC-55): it can only let them be asked or not."""
+            if not seen and not (await agreed(Ask(deed=deed, shown=page.shown, why=""))).granted:
+                raise Denied(deed, "the user said no")
             return await self._opener(asked["url"])
 
-        deed = Deed("open_url", self._server, page.host, asked)
         try:
             if not await self._gate.through(deed, opened, consent=agreed):
                 self._tell(f"no browser could be opened: the page is {page.shown}")

@@ -16,6 +16,7 @@ import msgspec
 from ..revisions.sampling_rules import what_is_wrong_in
 from ..server.rate_limits import Buckets, Rate
 from ..wire.errors import InternalError, InvalidParams, Refused
+from .cost import tokens
 from .deeds import Deed, Denied
 from .models.model import Model, ModelError, ModelRequest, ModelTool, gather
 from .routing import needs_of, pick
@@ -123,7 +124,7 @@ class Sampler:
             reply = await gather(model.reply(self._request(request, model)))
         except ModelError as error:
             raise InternalError("The model gave no answer") from error  # how it failed is not the server's business
-        self.used += reply.usage.sent + reply.usage.written
+        self.used += reply.usage.sent + reply.usage.written or tokens([request, reply.content])  # not all models say
         if _mode(request) == "required" and not reply.calls:
             raise InternalError("The model used no tool, though it was told to")
         content = reply.content or [{"type": "text", "text": ""}]
