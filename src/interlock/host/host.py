@@ -164,6 +164,9 @@ class Host(Verbs):
             raise NotOpen("this host is not open")
         self.gate.ask_again(self._known(server))
         await self.members[server].restart()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._start_wait):
+                await self._shelving.known(server)
 
     async def stop(self, server: str) -> None:
         """Stop one server, until `restart`."""

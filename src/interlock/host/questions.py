@@ -42,11 +42,12 @@ class Questions:
         self._bounds, self._context, self._opener = bounds, context, opener
         self.roots = Rooting(roots, self._consented, changed)
         self._samplers: dict[str, Sampler] = {}
+        self._askers: dict[str, Asker] = {}
         self._pace = Buckets(_RATE, _MOST_SERVERS)
 
     def for_server(self, server: str) -> dict[str, Any]:
         """Keyword arguments of its `Client`; what it is not given, it does not claim to have."""
-        asker = Asker(server, self._gate, self._user, opener=self._opener)
+        asker = self._asker(server)
         found: dict[str, Any] = {
             "elicit": asker.form,
             "elicit_url": asker.page,
@@ -56,6 +57,12 @@ class Questions:
         if self._models:
             found["sample"] = self._sampler(server)
         return found
+
+    def _asker(self, server: str) -> Asker:
+        """One for each name, as of samplers: a server that ends and comes back is no less slowed down."""
+        if server not in self._askers:
+            self._askers[server] = Asker(server, self._gate, self._user, opener=self._opener)
+        return self._askers[server]
 
     def _sampler(self, server: str) -> Sampler:
         """One for each name: what a server has used up stays used up when it is started again."""
