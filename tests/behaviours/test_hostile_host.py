@@ -183,6 +183,22 @@ async def test_one_server_cannot_fill_the_queue_of_questions():
     await wait(asked)
 
 
+async def test_none_of_many_servers_is_refused_because_others_are_asked_about():
+    servers = {f"s{number}": Server("s") for number in range(70)}
+    for server in servers.values():
+        server.tool(lambda: "", name="x")
+
+    async def slowly(ask: Ask) -> bool:
+        await until(lambda: all(host.gate.quarantined(name) or host.gate.admitted(name) for name in servers))
+        return True
+
+    user = ScriptedUser(slowly)
+    host = Host(servers, user=user)
+    async with host:
+        await until(lambda: len(host.catalogue.tools) == 70)
+    assert len(user.asks) == 70
+
+
 async def test_a_server_that_asks_for_its_roots_all_the_time_is_slowed_down(tmp_path):
     server, user = Server("s"), ScriptedUser(lambda ask: ask.deed.kind != "roots")
 
