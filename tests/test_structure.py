@@ -162,6 +162,7 @@ def test_imports_are_late_only_where_it_pays():
         ("client/verbs.py", "interlock.wire.uri_expansion"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
+        ("cli/run.py", "interlock.cli.reloading"),
         ("cli/run.py", "interlock.transport.runner"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.wire.json_schema"),
@@ -341,6 +342,8 @@ def test_serving_over_stdio_loads_nothing_heavy(tmp_path):
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert not {name.split(".")[0] for name in loaded} & HEAVY
     assert not {name for name in loaded if name.startswith("interlock.client")}
+    commands = {name for name in loaded if name.startswith("interlock.cli.")}
+    assert commands == {f"interlock.cli.{name}" for name in ("failing", "main", "run", "words")}, "no other command"
 
 
 LEAVES_ALONE = """
@@ -463,7 +466,9 @@ API = {
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "Workload",
     "WorkloadIdentity",
+    "WorkloadPlatform",
     "__version__",
     "files",
     "hash_password",

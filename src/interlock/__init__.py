@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .auth.plans import WorkloadIdentity as WorkloadIdentity
     from .auth.protection import Introspection as Introspection
     from .auth.protection import Protection as Protection
+    from .auth.workloads import Workload as Workload
+    from .auth.workloads import WorkloadPlatform as WorkloadPlatform
     from .client.client import Client as Client
     from .client.completing import Completion as Completion
     from .client.config import read_config as read_config
@@ -152,7 +154,9 @@ _WHERE = {
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
     "ToolResult": "server.results",
+    "Workload": "auth.workloads",
     "WorkloadIdentity": "auth.plans",
+    "WorkloadPlatform": "auth.workloads",
     "files": "server.files",
     "hash_password": "auth.passwords",
     "hash_secret": "auth.clients",
@@ -226,7 +230,9 @@ __all__ = [
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
+    "Workload",
     "WorkloadIdentity",
+    "WorkloadPlatform",
     "__version__",
     "files",
     "hash_password",

@@ -11,6 +11,7 @@ from interlock.auth.clients import JWT_BEARER, KnownClient, hash_secret
 from interlock.auth.issuer import IdentityProvider
 from interlock.auth.jwt import read_written
 from interlock.auth.steps import Said
+from interlock.wire.errors import LocalError
 from support.auth_house import AS, MCP, SECRET, House
 from support.auth_tokens import jwk_of, prover, signer
 
@@ -146,6 +147,27 @@ async def test_keys_of_a_provider_are_looked_up():
     house = enterprise(keys=None, keys_url=IDP + "/keys")
     house.documents[IDP + "/keys"] = Said(status=200, body=json.dumps({"keys": [jwk_of(prover, "i1")]}).encode())
     assert (await as_somebody(identity(), house)).status == 200 and house.asked == [IDP + "/keys"]
-    assert (await as_somebody(identity(), enterprise(keys=None, keys_url=IDP + "/keys"))).json[
-        "error"
-    ] == "invalid_grant"
+    absent = await as_somebody(identity(), enterprise(keys=None, keys_url=IDP + "/keys"))
+    assert (absent.status, absent.json["error"]) == (503, "temporarily_unavailable")
+
+
+@pytest.mark.parametrize("wrong", [{"issuer": "http://idp.example.com"}, {"keys_url": "http://x/"}, {"algorithms": ()}])
+def test_a_provider_is_described_well(wrong):
+    with pytest.raises(LocalError):
+        IdentityProvider(**{"issuer": IDP, **wrong})
+
+
+async def test_a_subject_that_no_server_would_read_is_not_granted():
+    assert (await as_somebody(identity(sub="x" * 1010))).json["error"] == "invalid_grant"
+
+
+async def test_an_assertion_says_for_which_of_several_resources_it_is():
+    house = enterprise()
+    house.server.resources = (MCP + "2", MCP)
+    form = {"grant_type": JWT_BEARER, "assertion": identity()}
+    talk = await house.post("/token", form, **house.basic("app"))
+    assert read_written(talk.json["access_token"]).claims["aud"] == MCP
+    other = await house.post(
+        "/token", {**form, "assertion": identity(jti="2"), "resource": MCP + "2"}, **house.basic("app")
+    )
+    assert other.json["error"] == "invalid_target"

@@ -12,6 +12,7 @@ from interlock.auth.steps import Said
 from interlock.state.memory_store import MemoryStore
 from interlock.state.store import Bounds
 from interlock.wire.errors import RemoteError
+from support.asgi import begin
 from support.auth_house import CALLBACK, House
 
 ID = "https://app.example.com/client.json"
@@ -51,8 +52,8 @@ async def test_a_secret_is_told_once_and_kept_as_a_hash():
 
 async def test_registrations_have_a_rate():
     house = House()
-    found = [(await house.register(MEMBERS)).status for _ in range(35)]
-    assert found == [201] * 30 + [429] * 5
+    found = [(await house.register(MEMBERS)).status for _ in range(65)]
+    assert found == [201] * 60 + [429] * 5
     house.now += 4
     assert (await house.register(MEMBERS)).status == 201
 
@@ -101,11 +102,11 @@ async def test_documents_have_a_rate_and_failures_are_no_errors_of_ours():
 
     house.app._clients._ask = refused
     errors = []
-    for number in range(35):
+    for number in range(65):
         with pytest.raises(OAuthError) as caught:
             await house.app._clients.find(f"{ID}{number}")
         errors.append(caught.value.status)
-    assert errors == [401] * 30 + [429] * 5
+    assert errors == [401] * 60 + [429] * 5
 
 
 async def test_documents_may_be_switched_off():
@@ -129,3 +130,29 @@ def test_a_meter_fills_up_again():
     assert meter.take() and not meter.take()
     now[0] = 0.0  # a clock that was set back gives nothing
     assert not meter.take()
+
+
+async def test_a_document_is_used_where_there_is_no_room_to_keep_it():
+    house = House(store=MemoryStore(Bounds(entries=1), clock=lambda: 1_000_000.0))
+    await house.register(MEMBERS)
+    house.documents[ID] = said()
+    assert [(await house.app._clients.find(ID)).name for _ in range(2)] == ["App"] * 2 and len(house.asked) == 2
+
+
+def test_one_place_leaves_room_for_others():
+    meter = Meter(lambda: 0.0, most=5, each=2)
+    assert [meter.take("192.0.2.1") for _ in range(9)] == [True, True] + [False] * 7
+    assert [meter.take(f"2001:db8::{number}") for number in range(9)] == [True, True] + [False] * 7  # one network
+    assert meter.take("192.0.2.2") and not meter.take("192.0.2.3")
+
+
+async def test_a_flood_from_one_place_leaves_room_for_others():
+    house = House()
+
+    async def registered(address):
+        lines = [(b"host", b"as.example.com"), (b"content-type", b"application/json")]
+        scope = {"method": "POST", "path": "/register", "headers": lines, "client": (address, 1)}
+        return (await begin(house.app, [json.dumps(MEMBERS).encode()], **scope).answer()).status
+
+    assert [await registered("192.0.2.1") for _ in range(40)] == [201] * 15 + [429] * 25
+    assert await registered("192.0.2.2") == 201

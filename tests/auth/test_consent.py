@@ -46,3 +46,5 @@ def test_it_says_where_the_browser_will_go():
     assert b'class="warn"' in page(uri="http://127.0.0.1:7777/x").body
     assert b"com.example.app:" in page(uri="com.example.app:/x").body
     assert b"nobody has checked its name" in page().body
+    whole = page(uri="https://app.example.com/done?to='x'&y=1").body
+    assert b"https://app.example.com/done?to=&#x27;x&#x27;&amp;y=1</dd>" in whole

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlencode
 
 import pytest
 
 from interlock.auth.clients import KnownClient, hash_secret
 from interlock.auth.jwt import read_written
 from interlock.auth.signing import Signer, new_key, thumbprint
+from interlock.state.memory_store import MemoryStore
+from interlock.state.store import Bounds
+from support.asgi import begin
 from support.auth_house import AS, CALLBACK, MCP, SECRET, House
 from support.auth_tokens import proof_of
 
@@ -86,8 +90,10 @@ async def test_refresh_tokens_rotate_and_scopes_never_grow():
     first = await house.redeem(await house.code(scope="read"))
     second = await house.refresh(first.json["refresh_token"], scope="read write")
     assert claims(second)["scope"] == "read" and second.json["refresh_token"] != first.json["refresh_token"]
-    wrong = await house.refresh(second.json["refresh_token"], resource="https://evil.example")
-    assert wrong.json["error"] == "invalid_target"
+    kept = second.json["refresh_token"]
+    assert (await house.refresh(kept, resource="https://evil.example")).json["error"] == "invalid_target"
+    assert (await house.refresh(kept, scope="write")).json["error"] == "invalid_scope"
+    assert (await house.refresh(kept)).status == 200  # what was asked for wrongly cost nothing
 
 
 async def test_a_token_can_be_given_back():
@@ -163,3 +169,65 @@ async def test_a_client_uses_its_own_grants_only():
     known = KnownClient(id="machine", secret_hash=hash_secret(SECRET), redirect_uris=(CALLBACK,))
     house = House(clients=[known])
     assert (await house.post("/token", FORM, **house.basic())).json["error"] == "unauthorized_client"
+
+
+async def from_(house, address, secret="wrong-secret-of-some-length", id="machine"):
+    raw = urlencode({**FORM, "client_id": id, "client_secret": secret}).encode()
+    lines = {b"host": b"as.example.com", b"content-type": b"application/x-www-form-urlencoded"}
+    scope = {"method": "POST", "path": "/token", "headers": list(lines.items()), "client": (address, 5)}
+    return await begin(house.app, [raw], **scope).answer()
+
+
+async def test_secrets_can_be_guessed_ten_times_and_then_slowly():
+    house = House()
+    assert [(await from_(house, "192.0.2.1")).status for _ in range(12)] == [401] * 10 + [429] * 2
+    late = await from_(house, "192.0.2.1", SECRET)
+    assert late.status == 429 and late.headers["retry-after"] == "6" and "www-authenticate" not in late.headers
+    house.now += 6.001
+    assert (await from_(house, "192.0.2.1", SECRET)).status == 200  # and all of them are given back
+    assert [(await from_(house, "192.0.2.1")).status for _ in range(11)] == [401] * 10 + [429]
+
+
+async def test_who_guesses_locks_nobody_out_elsewhere():
+    house = House()
+    for address in ("2001:db8::1", "2001:db8::2:1"):  # one network, one allowance
+        for _ in range(6):
+            await from_(house, address)
+    assert (await from_(house, "2001:db8::3", SECRET)).status == 429
+    assert (await from_(house, "2001:db8:0:1::3", SECRET)).status == 200
+    assert (await from_(house, "192.0.2.1", SECRET)).status == 200
+
+
+async def test_proofs_that_get_no_token_are_not_remembered():
+    """Anybody can make as many as he likes: they would fill the store for all."""
+    house = House(store=MemoryStore(Bounds(entries=3), clock=lambda: 1_000_000.0))
+    for number in range(20):
+        talk = await house.redeem("x", proof(house, f"j{number}"))
+        assert talk.json["error"] == "invalid_grant"
+    assert (await house.post("/token", FORM, **house.basic(), **proof(house))).status == 200
+
+
+async def test_a_proof_gets_one_token():
+    house = House()
+    said = {**house.basic(), **proof(house)}
+    talks = await asyncio.gather(*(house.post("/token", FORM, **said) for _ in range(5)))
+    assert sorted(talk.status for talk in talks) == [200, 400, 400, 400, 400]
+
+
+async def test_a_store_without_room_is_no_failure_of_who_asks():
+    house = House(store=MemoryStore(Bounds(entries=2), clock=lambda: 1_000_000.0))
+    code = await house.code()
+    talk = await house.redeem(code)
+    assert (talk.status, talk.json["error"]) == (503, "temporarily_unavailable")
+
+
+async def test_a_client_may_be_given_some_scopes_only():
+    known = [
+        KnownClient(id="machine", secret_hash=hash_secret(SECRET), grants=("client_credentials",), scopes=("read",)),
+        KnownClient(id="public", redirect_uris=(CALLBACK,), scopes=("write",)),
+    ]
+    house = House(clients=known)
+    assert claims(await house.post("/token", {**FORM, "scope": "read write"}, **house.basic()))["scope"] == "read"
+    assert (await house.post("/token", {**FORM, "scope": "write"}, **house.basic())).json["error"] == "invalid_scope"
+    assert claims(await house.redeem(await house.code(scope="read write")))["scope"] == "write"
+    assert (await house.page(scope="read")).status == 303  # invalid_scope, told to the client

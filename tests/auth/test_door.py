@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from interlock.auth import door
 from support.auth_house import AS, CALLBACK, MCP, House
 
 
@@ -142,3 +143,49 @@ async def test_somebody_else_may_know_the_people():
     page = await house.page()
     assert (await house.answer(page)).status == 403
     assert (await house.answer(page, user="x", password="y")).status == 303
+
+
+@pytest.mark.parametrize("user", ["ada", "nobody"])
+async def test_of_guesses_that_come_together_no_more_are_looked_at(user, monkeypatch):
+    """And nothing tells a name that exists from one that does not."""
+    looked = []
+    monkeypatch.setattr(door, "fits", lambda password, hashed: bool(looked.append(password)))
+    house = House()
+    page = await house.page()
+    talks = await asyncio.gather(*(house.answer(page, user=user, password=f"guess {n}") for n in range(40)))
+    assert len(looked) == 5 and {talk.status for talk in talks} == {403}
+    assert sum(b"wait 30 seconds" in talk.body for talk in talks) == 35
+    house.now += 31
+    await asyncio.gather(*(house.answer(page, user=user, password="guess") for _ in range(10)))
+    assert len(looked) == 6
+
+
+async def test_guesses_are_bounded_for_whoever_knows_the_people():
+    asked = []
+
+    async def users(name, password):
+        asked.append(name)
+
+    house = House(users=users)
+    page = await house.page()
+    for _ in range(9):
+        assert (await house.answer(page, user="x")).status == 403
+    assert len(asked) == 5 and (await house.answer(page, user="y")).status == 403 and len(asked) == 6
+
+
+async def test_a_browser_that_asks_twice_may_answer_either_page():
+    house = House()
+    first = await house.page()
+    cookie = first.headers["set-cookie"].partition(";")[0]
+    second = await house.get("/authorize?" + house.query(state="2"), cookie=cookie)
+    assert second.headers["set-cookie"].startswith(cookie + ";")
+    for page in (first, second):
+        assert (await house.answer(page, {"cookie": cookie})).status == 303
+
+
+@pytest.mark.parametrize("value", ["", "x", "a" * 42, "a" * 44, "a" * 42 + "=", "<script>" + "a" * 35])
+async def test_a_mark_that_is_none_of_ours_is_replaced(value):
+    house = House()
+    page = await house.get("/authorize?" + house.query(), cookie=f"__Host-interlock-consent={value}")
+    mark = page.headers["set-cookie"].partition(";")[0].partition("=")[2]
+    assert mark != value and len(mark) == 43 and (await house.answer(page)).status == 303

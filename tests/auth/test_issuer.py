@@ -7,11 +7,14 @@ import pytest
 from interlock.auth.clients import KnownClient
 from interlock.auth.issuer import AuthorizationServer, IdentityProvider
 from interlock.auth.jwt import read_written
+from interlock.auth.passwords import hash_password
 from interlock.auth.public_keys import keys_in
 from interlock.auth.signing import new_key
+from interlock.auth.workloads import Workload, WorkloadPlatform
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.wire.errors import LocalError
 
+ADA = hash_password("correct horse")
 AS, MCP = "https://as.example.com", "https://mcp.example.com/mcp"
 
 
@@ -30,6 +33,20 @@ AS, MCP = "https://as.example.com", "https://mcp.example.com/mcp"
         {"clients": [KnownClient(id="c", grants=("client_credentials",))]},
         {"clients": [KnownClient(id="c", grants=("password",))]},
         {"key": "no key"},
+        {"resources": MCP},
+        {"scopes": "read"},
+        {"schemes": "cursor"},
+        {"clients": [KnownClient(id="c"), KnownClient(id="c")]},
+        {"clients": [KnownClient(id="c", redirect_uris="https://app.example.com/done")]},
+        {"clients": [KnownClient(id="c", secret_hash="the secret as it is")]},
+        {
+            "clients": [KnownClient(id="ada", secret_hash="0" * 64, grants=("client_credentials",))],
+            "users": {"ada": ADA},
+        },
+        {"clients": [KnownClient(id="c", scopes=("admin",))]},
+        {"clients": [KnownClient(id="c", scopes="read")], "scopes": ["read"]},
+        {"providers": [IdentityProvider(issuer=AS)] * 2},
+        {"platforms": [WorkloadPlatform(issuer=AS, workloads=(Workload(subject="x"),))] * 2},
     ],
 )
 def test_what_makes_no_sense_is_said_at_once(wrong):
@@ -52,6 +69,13 @@ async def test_processes_that_share_a_store_share_the_key(tmp_path):
     one, two = (AuthorizationServer(AS, resources=[MCP], store=store, key=key) for _ in range(2))
     assert one.key_set() == two.key_set() and one.seal.open(two.seal.seal(b"x")) == b"x"
     await store.close()
+
+
+def test_a_protection_is_for_one_of_its_resources():
+    issuer = AuthorizationServer(AS, resources=[MCP, MCP + "2"])
+    assert issuer.protection(MCP + "2").resource == MCP + "2"
+    with pytest.raises(LocalError, match="none of the resources"):
+        issuer.protection(MCP + "3")
 
 
 def test_the_metadata():

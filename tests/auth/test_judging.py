@@ -182,6 +182,27 @@ def test_a_token_that_the_issuer_does_not_vouch_for(claims):
     assert turned("Bearer opaque", said=says(**claims), introspection=HOW, keys=None).status == 401
 
 
+def test_a_no_is_remembered_too_and_pushes_no_yes_out():
+    now, asks = [NOW], []
+
+    def answer(ask):
+        asks.append(ask.form["token"])
+        return says() if ask.form["token"] == "good" else says(active=False)
+
+    judge = Judge(protection(introspection=HOW, keys=None), lambda: now[0])
+    judged("Bearer good", judge=judge, said=answer)
+    for _ in range(3):
+        turned("Bearer bad", judge=judge, said=answer)
+    assert asks == ["good", "bad"]
+    for number in range(1100):
+        turned(f"Bearer made-up-{number}", judge=judge, said=answer)
+    judged("Bearer good", judge=judge, said=answer)
+    assert asks.count("good") == 1 and len(judge._unknown) == 1000
+    now[0] += 11
+    turned("Bearer made-up-1099", judge=judge, said=answer)
+    assert asks.count("made-up-1099") == 2
+
+
 @pytest.mark.parametrize("said", [says(status=500), says(status=401), Said(status=200, body=b"<html>")])
 def test_an_issuer_that_cannot_be_asked_is_no_reason_to_throw_a_token_away(said):
     with pytest.raises(Unsure):

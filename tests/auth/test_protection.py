@@ -14,7 +14,7 @@ from interlock.auth.protection import (
     widened,
 )
 from interlock.wire.errors import LocalError
-from support.auth_tokens import ISSUER, RESOURCE, protection
+from support.auth_tokens import ISSUER, RESOURCE, jwk_of, protection, signer
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,27 @@ from support.auth_tokens import ISSUER, RESOURCE, protection
         {"scopes": ("",)},
         {"scopes_supported": ('"',)},
         {"scopes": ("offline_access",)},
+        {"scopes": "read"},
+        {"scopes_supported": "read"},
+        {"audiences": "api://notes"},
+        {"algorithms": "ES256"},
+        {"allowed_hosts": "as.example.com"},
+        {"implies": {"admin": "read"}},
+        {"keys": ()},
+        {"keys": ({"kty": "oct", "k": "x"},)},
+        {"keys": {"keys": [jwk_of(signer)]}},
+        {"algorithms": ("RS256",)},
     ],
 )
 def test_what_makes_no_sense_is_said_at_once(wrong):
     with pytest.raises(LocalError):
         protection(**wrong)
+
+
+@pytest.mark.parametrize("seconds", [-1, 301])
+def test_the_word_of_an_issuer_lasts_for_minutes_at_most(seconds):
+    with pytest.raises(LocalError):
+        Introspection(url=ISSUER + "/i", client_id="c", client_secret="s", seconds=seconds)
 
 
 def test_on_this_machine_plain_http_will_do():

@@ -21,7 +21,8 @@ from interlock.host.pins import Definitions, Item, Pins
 from interlock.host.policy import DEFAULTS, Policy, Rule
 from interlock.host.user import Ask, Leave, ScriptedUser
 from interlock.wire.errors import CallTimeout
-from interlock.wire.types.tools import ToolAnnotations
+from interlock.wire.types.prompts import Prompt
+from interlock.wire.types.tools import Tool, ToolAnnotations
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "host_policy.md"
 
@@ -133,6 +134,31 @@ async def test_users_understand_a_tool_before_they_authorize_it():
         first, second = place.user.asks
         assert "Sends a mail." in first.shown and '"inputSchema"' in first.shown, "all that is exposed is shown"
         assert second.about == "Sends a mail."
+
+
+@pytest.mark.requirement("TOOLS-43", "TOOLS-038", "SCH-17")
+async def test_things_are_called_by_their_title_else_by_their_name():
+    pins = Pins()
+    gate = Gate(user=ScriptedUser(True), pins=pins)
+    hinted = ToolAnnotations(title="Hinted")
+    tools = [
+        Tool(name="a", input_schema={}, title="Titled", annotations=hinted),
+        Tool(name="b", input_schema={}, annotations=hinted),
+        Tool(name="c", input_schema={}),
+    ]
+    await gate.admit("s", Definitions(tools=tools, prompts=[Prompt(name="p", title="Prompted")]))
+    for name in "abc":
+        await gate.through(Deed("tool", "s", name), answered)
+    user: Any = gate.user
+    assert [ask.title for ask in user.asks[1:]] == ["Titled", "Hinted", "c"]
+    asking = Gate(Policy(defaults={"prompt": "ask"}), user, pins=pins)
+    await asking.admit("s", Definitions(tools=tools, prompts=[Prompt(name="p", title="Prompted")]))
+    await asking.through(Deed("prompt", "s", "p"), answered)
+    assert user.asks[-1].title == "Prompted"
+
+
+async def answered(arguments: Any) -> Any:
+    return arguments
 
 
 @pytest.mark.requirement("TOOLS-05", "TOOLS-005")

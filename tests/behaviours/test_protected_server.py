@@ -9,7 +9,9 @@ import pytest
 from interlock import Context, Server
 from interlock.auth.challenges import challenges_in
 from interlock.auth.protection import Protection
+from interlock.testing import MemoryClient
 from interlock.wire.errors import LocalError
+from interlock.wire.exchange import LOCAL
 from support.asgi import begin, call_tool, post
 from support.auth_tokens import ISSUER, RESOURCE, bound, proof_of, protection, token
 from support.sessions import OverSession, send
@@ -112,6 +114,18 @@ async def test_what_a_call_needs_is_told_at_once_and_every_time_alike(revision):
         assert params["scope"] == "read write delete" and params["resource_metadata"] == METADATA
 
 
+@pytest.mark.requirement("SEC-36")
+async def test_nobody_is_asked_for_more_than_he_needs_now():
+    """What single tools need is in neither the first challenge nor the metadata; a call that lacks it names it."""
+    app = house()
+    assert params_of(await asked(app, "2026-07-28", LIST, None))[1]["scope"] == "read"
+    path = "/.well-known/oauth-protected-resource"
+    found = await begin(app, None, method="GET", path=path, headers=[(b"host", b"127.0.0.1")]).answer()
+    assert found.json["scopes_supported"] == ["read"]
+    lacks = await post(app, call_tool("write"), {"authorization": bearer()}).answer()
+    assert params_of(lacks)[1]["scope"] == "read write"
+
+
 @pytest.mark.requirement("AUTH-050")
 async def test_a_scope_may_stand_for_others():
     assert (await post(house(), call_tool("write"), {"authorization": bearer(scope="admin")}).answer()).status == 200
@@ -132,6 +146,19 @@ async def test_the_code_of_an_author_does_not_even_see_the_token():
     seen = json.loads(talk.json["result"]["content"][0]["text"])
     assert seen["x-mine"] == "1" and not {"authorization", "dpop"} & set(seen)
     assert "eyJ" not in talk.body.decode()
+
+
+@pytest.mark.requirement("AUTH-04", "AUTH-003")
+async def test_over_stdio_nobody_is_asked_for_a_token():
+    """The same server, beside HTTP: who starts it is who calls, and it never sees a token."""
+    server = Server("house", auth=protection(scopes=("read",), dpop="required"))
+
+    @server.tool(scopes=["write"])
+    async def who(ctx: Context) -> str:
+        return f"{ctx.principal == LOCAL} {dict(ctx.headers)}"
+
+    async with MemoryClient(server) as client:
+        assert (await client.call_tool("who")).text == "True {}"
 
 
 @pytest.mark.requirement("SEC-010", "SEC-011")

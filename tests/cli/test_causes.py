@@ -36,6 +36,7 @@ def with_cause(error, behind):
         (errors.ConnectionLost("it broke\nmore"), URL, {}, "it broke", "HTTP"),
         (errors.PeerClosed("it ended"), LOCAL, {}, "it ended", "by itself"),
         (errors.PeerClosed("it ended"), LOCAL, {"junk": 1, "junk_lines": ["usage:"]}, "wrote: 'usage:'", "by itself"),
+        (errors.PeerClosed("it ended"), LOCAL, {"broken": 1, "junk_lines": ["{x"]}, "no JSON-RPC: '{x'", "one line"),
         (errors.HandshakeFailed("odd"), LOCAL, {}, "odd", "answers"),
         (errors.HandshakeFailed("odd"), URL, {}, "odd", "something else of the web"),
         (errors.HandshakeFailed("odd"), LOCAL, {"broken": 1, "junk_lines": ["{"]}, "no JSON-RPC", "one line"),

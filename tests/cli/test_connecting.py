@@ -1,7 +1,10 @@
 """cli/connecting.py: the client that the options describe, and how each failure ends."""
 
 import asyncio
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -14,6 +17,8 @@ from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
 from interlock.wire import errors
 from support.command_line import Person, aimed, code_of, demo
+from support.http_peer import HttpPeer, http
+from support.http_peer import server as http_server
 
 URL, LOCAL = Aim("url", "u", "https://example.com/mcp"), Aim("command", "c", ["x"])
 
@@ -169,3 +174,68 @@ def test_a_question_without_a_terminal_is_refused(monkeypatch, capsys):
     aimed(monkeypatch, demo())
     assert code_of("call", "x", "borrow") == 4
     assert "run it in a terminal" in capsys.readouterr().err
+
+
+async def talked(script, act, **given):
+    """A conversation with a scripted endpoint, from the options to the end."""
+    async with HttpPeer(script) as peer:
+        aim = Aim("url", peer.url, peer.url)
+        return await connecting._talk(aim, options(aim, **given), act, Progress()), peer
+
+
+async def test_a_url_is_spoken_to_with_its_headers(monkeypatch):
+    async def act(client, progress):
+        return len(await client.list_tools())
+
+    monkeypatch.setenv("TOKEN", "t")
+    tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "ttlMs": 0, "cacheScope": "private"}
+    found, peer = await talked(http_server(tools_list=tools), act, bearer="TOKEN", header=["X-Team: blue"])
+    assert found == 1
+    assert {request.header("authorization") for request in peer.requests} == {"Bearer t"}
+    assert {request.header("x-team") for request in peer.requests} == {"blue"}
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, 6), (404, 3), (500, 3)])
+async def test_a_url_that_turns_us_away_has_a_code(status, code):
+    with pytest.raises(Failure) as caught:
+        await talked(lambda request, stream: http(status), None)
+    assert caught.value.code == code and caught.value.hint
+
+
+async def test_kept_tokens_ask_nobody_and_a_login_that_is_wanted_is_code_6():
+    tokens_folder().mkdir(parents=True, mode=0o700)
+    with pytest.raises(Failure) as caught:
+        await talked(lambda request, stream: http(401 if request.verb == "POST" else 404), None)
+    assert caught.value.code == 6
+
+
+SLOW = """
+import asyncio
+from pathlib import Path
+from interlock import Server
+server = Server("slow")
+
+@server.tool
+async def wait() -> str:
+    Path(__file__).with_suffix(".begun").touch()
+    await asyncio.sleep(600)
+    return ""
+"""
+
+
+def test_ctrl_c_at_a_real_process_ends_it_and_its_server(tmp_path):
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW)
+    words = [sys.executable, "-m", "interlock", "call", str(path), "wait"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 60
+        while not path.with_suffix(".begun").exists():
+            assert time.monotonic() < end and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+    finally:
+        process.kill()
+        process.communicate()

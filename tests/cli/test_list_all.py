@@ -26,6 +26,7 @@ def test_some_lists_may_be_chosen(capsys):
     assert code_of("list", "x", "prompts", "templates") == 0
     shown = capsys.readouterr().out
     assert "prompts: 1" in shown and "templates: 1" in shown and "tools" not in shown
+    assert "Always." not in shown, "who wants some lists wants these"
 
 
 def test_behind_the_dashes_is_a_command_and_no_list(capsys):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,10 @@ def test_nothing_that_is_printed_moves_a_cursor(text):
     for shown in (plain(text), one_line(text), as_json({"a": [text]})):
         assert all(char.isprintable() or char in "\n\t" for char in shown)
     assert json.loads(as_json({text: text})) == {text: text}
+
+
+def test_json_may_be_one_line():
+    assert as_json({"a": ["\x1b"]}, indent=None) == '{"a": ["\\u001b"]}'
 
 
 def test_lines_and_tabs_stay_in_text():
@@ -91,6 +96,13 @@ def test_results_and_notes_go_their_own_ways(capsys):
     say("out")
     note("beside")
     assert capsys.readouterr() == ("out\n", "beside\n")
+
+
+def test_letters_that_a_terminal_does_not_have_are_escaped(monkeypatch):
+    bytes_ = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(bytes_, encoding="ascii"))
+    say("a · b")
+    assert bytes_.getvalue() == b"a \\xb7 b\n"
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch):

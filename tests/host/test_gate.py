@@ -6,6 +6,8 @@ import asyncio
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock import Client, Server
 from interlock.client.results import CallResult
@@ -20,6 +22,7 @@ from interlock.wire.errors import CallTimeout, ConnectionLost
 from interlock.wire.exchange import LOCAL, Principal
 from interlock.wire.types.content import TextContent
 from interlock.wire.types.tools import Tool
+from support.properties import many
 
 SEND = Deed("tool", "mail", "send", {"to": "ada"})
 OFFER = Definitions(tools=[Tool(name="send", input_schema={}, description="Sends a mail.")])
@@ -159,6 +162,41 @@ async def test_a_deed_is_done_in_the_name_of_the_gates_principal_unless_it_has_i
         await gate.through(SEND.by(bob), Sent())
     with pytest.raises(Denied):
         await gate.through(SEND.by(LOCAL), Sent())
+
+
+DECISIONS = st.sampled_from(["allow", "ask", "deny"])
+ANSWERS = st.builds(
+    lambda yes, scope: Leave(granted=yes, scope=scope), st.booleans(), st.sampled_from(["once", "session"])
+)
+
+
+@given(st.lists(DECISIONS, max_size=3), st.booleans(), st.lists(ANSWERS, min_size=2, max_size=2))
+@many(100)
+def test_something_is_sent_only_when_pins_rules_and_the_person_agree(decisions, is_changed, answers):
+    async def twice() -> tuple[list[bool], list[str]]:
+        left = iter(answers)
+        rules = [Rule(decision=each, id=f"r{number}", kind=("tool",)) for number, each in enumerate(decisions)]
+        gate = await a_gate(ScriptedUser(lambda ask: next(left)), *rules)
+        if is_changed:
+            await gate.admit("mail", Definitions(tools=[Tool(name="send", input_schema={}, title="other")]))
+        sent = []
+        for _ in range(2):
+            send = Sent()
+            try:
+                await gate.through(SEND, send)
+            except Denied:
+                assert send.got == []
+            sent.append(send.got == [{"to": "ada"}])
+        return sent, story(gate)
+
+    strictest = next((each for each in ("deny", "ask", "allow") if each in decisions), "ask")
+    first, second = answers
+    asked = [first.granted, (first if first.scope == "session" else second).granted]
+    expected = {"deny": [False] * 2, "allow": [True] * 2, "ask": asked}[strictest]
+    sent, told = asyncio.run(twice())
+    assert sent == ([False, False] if is_changed else expected)
+    lines = [["decision allow", "outcome done"] if each else ["decision deny"] for each in sent]
+    assert told == [line for each in lines for line in each], "and the book says the same"
 
 
 # --- how it ends ---

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +95,12 @@ def test_files_that_cannot_be_read_say_which(tmp_path):
         assert name in str(caught.value)
     with pytest.raises(ConfigError, match="cannot be read"):
         read_policy(tmp_path / "missing.toml")
+
+
+def test_the_policy_of_the_documentation_is_one(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "host_policy.md"
+    [written] = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "policy.toml").write_text(written)
+    policy = read_policy(tmp_path / "policy.toml")
+    assert policy.decide(Deed("tool", "files", "read_a", {"path": "/home/me/work/a"})).decision == "allow"
+    assert policy.decide(Deed("tool", "files", "delete_a")).because == "nothing is deleted by a model"

@@ -6,8 +6,8 @@ import pytest
 
 from interlock.host.deeds import KINDS, Deed
 from interlock.host.pins import Definitions
-from interlock.host.showing import about, offer, quoted, shown, warnings
-from interlock.wire.types.tools import Tool
+from interlock.host.showing import about, offer, quoted, shown, title, warnings
+from interlock.wire.types.tools import Tool, ToolAnnotations
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,9 +35,22 @@ def test_foreign_data_is_warned_about():
 
 def test_what_a_server_says_of_its_tool():
     [tool] = Definitions(tools=[Tool(name="t", input_schema={}, title="T", description="Does\x1b it.\nReally.")])
-    assert about(tool) == "T\nDoes\\x1b it.\nReally."
+    assert about(tool) == "Does\\x1b it.\nReally."
     [instructions] = Definitions(instructions="x")
     assert about(instructions) == "" == about(None)
+
+
+def test_what_to_call_a_tool():
+    deed = Deed("tool", "s", "t\x1b")
+    hinted = ToolAnnotations(title="Hinted")
+    for members, called in (
+        ({"title": "T\u202e", "annotations": hinted}, "T\\u202e"),
+        ({"annotations": hinted}, "Hinted"),
+        ({"title": ""}, "t\\x1b"),
+    ):
+        [tool] = Definitions(tools=[Tool(name="t\x1b", input_schema={}, **members)])
+        assert title(deed, tool) == called
+    assert title(deed, None) == "t\\x1b"
 
 
 def test_an_offer_is_shown_in_full_with_what_it_costs():

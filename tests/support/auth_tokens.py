@@ -23,6 +23,7 @@ __all__ = [
     "prover",
     "protection",
     "signer",
+    "stranger",
     "token",
 ]
 
@@ -82,7 +83,60 @@ def _der() -> str:
 
 _HEAD = {"typ": "at+jwt", "kid": "k1"}
 _BAD_JWK = jwk_of(stranger)
+
+
+def _without(body: str, name: str) -> str:
+    """The members of an object but for this one, up to its end; it may be one that is not there."""
+    members = json.loads(body)
+    members.pop(name, None)
+    return json.dumps(members)[1:]
+
+
+def _written(header: str, claims: str) -> str:
+    """Rightly signed, whatever stands in it: what a careless issuer would sign."""
+    text = f"{base64url(header.encode())}.{base64url(claims.encode())}"
+    return f"{text}.{base64url(signer._signature(text.encode()))}"  # pyright: ignore[reportPrivateUsage]
+
+
+_GOOD_HEAD, _GOOD_BODY = json.dumps({**_HEAD, "alg": "ES256"}), json.dumps(claims_of())
+_TWICE = {
+    "aud": f'"https://other.example.com","aud":"{RESOURCE}"',
+    "sub": '"bob","sub":"ada"',
+    "exp": f'1,"exp":{NOW + 60}',
+    "scope": '"read","scope":"admin"',
+    "iss": f'"https://evil.example","iss":"{ISSUER}"',
+    "x": '{"a":1,"a":2}',
+    "s\\u0075b": '"bob"',
+}
 FORGERIES: dict[str, str] = {
+    **{
+        f"{name} twice": _written(_GOOD_HEAD, f'{{"{name}":{value},{_without(_GOOD_BODY, name)}')
+        for name, value in _TWICE.items()
+    },
+    "alg twice": _written(f'{{"alg":"none",{_GOOD_HEAD[1:]}', _GOOD_BODY),
+    "kid twice": _written(f'{{"kid":"x",{_GOOD_HEAD[1:]}', _GOOD_BODY),
+    **{
+        f"claims {number}": _written(_GOOD_HEAD, claims)
+        for number, claims in enumerate(
+            (
+                "null",
+                "[]",
+                '""',
+                "1",
+                _GOOD_BODY + "x",
+                _GOOD_BODY + "{}",
+                "\ufeff" + _GOOD_BODY,
+                _GOOD_BODY.replace('"exp": 1000060.0', '"exp": NaN'),
+                _GOOD_BODY.replace('"exp": 1000060.0', '"exp": Infinity'),
+                _GOOD_BODY.replace('"exp": 1000060.0', '"exp": 1e400'),
+                _GOOD_BODY.replace('"exp": 1000060.0', '"exp": 1e13'),
+                _GOOD_BODY.replace('"exp": 1000060.0', '"exp": ' + "9" * 30),
+                _GOOD_BODY.replace('"ada"', '"\\ud800"'),
+                "{" + '"x":{' * 2000 + "}" * 2001,
+            )
+        )
+    },
+    **{f"kid {key!a:.20}": token({"kid": key}) for key in ("k1\0", "k1\n", "k1%00", "\u212a1", "k1,k1", "x" * 1025)},
     **{f"alg {alg!r}": _by_hand({**_HEAD, "alg": alg}) for alg in ("none", "None", "NONE", "", None, 1, ["ES256"], {})},
     "no alg": _by_hand(_HEAD),
     "HS256 with the public key as PEM": _by_hand({**_HEAD, "alg": "HS256"}, secret=_public_pem()),

@@ -16,9 +16,10 @@ from interlock.auth.passwords import hash_password
 from interlock.auth.records import MemoryRecords
 from interlock.auth.signing import new_key
 from interlock.state.sqlite_store import SQLiteStore
+from interlock.transport import issuer_app
 from interlock.transport.issuer_app import IssuerApp
 from interlock.transport.runner import bind, serve_http
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import LocalError, StoreError
 from support.asgi import begin
 from support.auth_house import AS, House, served_by
 
@@ -62,12 +63,53 @@ async def test_without_registration_there_is_no_such_address():
 async def test_a_failure_of_ours_is_no_more_than_that(caplog):
     house = House()
 
-    async def broken(body, headers):
+    async def broken(body, headers, address):
         raise RuntimeError("secret detail")
 
     house.app._desk.token = broken
     talk = await house.post("/token", {})
     assert talk.status == 500 and "secret" not in talk.body.decode() and "secret detail" in caplog.text
+
+
+def slow(house):
+    lines = [(b"host", b"as.example.com"), (b"content-type", b"application/x-www-form-urlencoded")]
+    return begin(house.app, None, method="POST", path="/token", headers=lines)
+
+
+async def test_who_sends_slowly_takes_no_place_from_others(monkeypatch):
+    house = House()
+    talks = [slow(house) for _ in range(150)]  # more than are answered at once
+    await asyncio.sleep(0)
+    machine = {"grant_type": "client_credentials", "resource": house.server.resources[0]}
+    assert (await house.post("/token", machine, **house.basic())).status == 200
+    monkeypatch.setattr(issuer_app, "_COMING", 150)
+    assert (await slow(house).answer()).status == 503
+    for talk in talks:
+        talk.disconnect()
+        await talk.answer()
+    monkeypatch.setattr(issuer_app, "_BODY_SECONDS", 0.02)
+    assert (await slow(house).answer()).status == 408
+
+
+async def test_a_body_may_come_in_any_pieces():
+    house = House()
+    talk = slow(house)
+    for _ in range(64 * 1024):
+        talk.say(b"x", more=True)
+    talk.say(b"x")
+    assert (await talk.answer()).status == 413
+
+
+async def test_a_store_that_cannot_be_used_is_said_so(monkeypatch, caplog):
+    house = House()
+
+    async def broken(key, *, owner=""):
+        raise StoreError("the file is locked")
+
+    monkeypatch.setattr(house.server.store, "get", broken)
+    for talk in (await house.page(client_id="other"), await house.redeem("x"), await house.refresh("a.b")):
+        assert talk.status == 503 and talk.json["error"] == "temporarily_unavailable"
+    assert "the file is locked" in caplog.text
 
 
 async def test_it_speaks_http_only():

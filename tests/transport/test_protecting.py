@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
+import time
 
 import pytest
 
@@ -15,10 +17,13 @@ from interlock.state.memory_store import MemoryStore
 from interlock.transport import protecting
 from interlock.transport.http_server import HttpApp
 from interlock.transport.protecting import Protector
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import LocalError, StoreError
 from support.asgi import begin, call_tool, message, post
+from support.auth_house import House
 from support.auth_tokens import NOW, RESOURCE, bound, jwk_of, proof_of, protection, signer, token
 from support.http_peer import HttpPeer, http
+from support.sessions import OverSession
+from support.stores import opened
 
 LATER = 4e9  # in the real time of a whole application
 
@@ -103,6 +108,23 @@ async def test_in_a_batch_all_that_is_called_counts():
     assert (await post(app, batch, bearer() | {"mcp-session-id": "x"}).answer()).status == 403
 
 
+@pytest.mark.parametrize(
+    "beside", [1, None, [], "x", {}, {"method": 1}, {"method": "tools/call", "params": {"name": 1}}]
+)
+async def test_what_is_no_call_hides_no_other_of_its_batch(beside):
+    """Members of a batch are answered one by one: so are they judged (2025-03-26)."""
+    _, app = house()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wipe"}}
+    async with OverSession(app, "2025-03-26", **bearer()) as peer:
+        for batch in ([beside, call], [call, beside], [beside, call, beside]):
+            talk = await peer.post(batch).answer()
+            assert talk.status == 403 and b"gone" not in talk.body
+        spaced = b" \n\t" + json.dumps([beside, call]).encode()
+        assert (await peer.post(spaced).answer()).status == 403
+    app.stop()
+    await app.settle(0)
+
+
 @pytest.mark.parametrize("body", [b"", b"[", b"{}", b"[1]", b'{"method":"tools/call","params":{"name":1}}', b"\xff"])
 async def test_what_cannot_be_read_is_left_to_who_reads_it(body):
     _, app = house()
@@ -119,6 +141,14 @@ async def test_two_authorizations_are_none():
 def test_there_is_one_who_says_who_asks():
     with pytest.raises(LocalError, match="both"):
         HttpApp(Server("s"), auth=protection(), authenticate=lambda headers: HttpRefusal(401))
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"), [(House().server, "protection()"), ("a-token", "Protection"), (True, "Prot")]
+)
+def test_what_is_no_protection_is_said_so(auth, told):
+    with pytest.raises(LocalError, match=re.escape(told)):
+        Server("s", auth=auth).asgi()
 
 
 @pytest.mark.parametrize("scopes", ["read", ["a b"], ["a", "a"], [""]])
@@ -159,6 +189,56 @@ async def test_the_nonce_comes_with_the_refusal():
     nonce = dict(no.headers)["dpop-nonce"]
     again = lines_of(authorization=f"DPoP {good}", dpop=proof_of(good, nonce=nonce, jti="j2"))
     assert not isinstance(await guard.admit(again, "POST", "/mcp"), HttpRefusal)
+
+
+async def test_processes_that_share_a_store_share_used_proofs_and_nonces(tmp_path):
+    """Two applications with nothing in common but a file: what one gave or saw, the other knows."""
+    apps = [house(nonces=True)[0].asgi(state=tmp_path / "state.db") for _ in range(2)]
+    good, nonce = bound(exp=LATER), None
+
+    async def asked(app, jti):
+        proof = proof_of(good, jti=jti, iat=time.time(), nonce=nonce)
+        talk = await post(app, message("tools/list"), {"authorization": f"DPoP {good}", "dpop": proof}).answer()
+        return talk.status, talk.headers.get("dpop-nonce")
+
+    status, nonce = await asked(apps[0], "1")
+    assert status == 401 and nonce
+    assert (await asked(apps[1], "2"))[0] == 200
+    assert (await asked(apps[0], "2"))[0] == 401 and (await asked(apps[0], "3"))[0] == 200
+    await apps[0]._let_go()
+    assert (await asked(apps[0], "4"))[0] == 200  # it begins again, with the same file
+    assert (await asked(apps[1], "4"))[0] == 401
+    for app in apps:
+        app.stop()
+        await app._let_go()
+
+
+async def test_a_store_of_the_server_counts_before_that_of_the_endpoint(tmp_path):
+    async with opened("sqlite", tmp_path) as store:
+        guards = [Protector(protection(nonces=True), "/mcp", clock=lambda: NOW, store=store) for _ in range(2)]
+        await guards[0].share(MemoryStore())
+        good = bound()
+        no = await guards[0].admit(lines_of(authorization=f"DPoP {good}", dpop=proof_of(good)), "POST", "/mcp")
+        nonce = dict(no.headers)["dpop-nonce"]
+        again = lines_of(authorization=f"DPoP {good}", dpop=proof_of(good, nonce=nonce, jti="j2"))
+        assert not isinstance(await guards[1].admit(again, "POST", "/mcp"), HttpRefusal)
+
+
+def test_several_processes_are_no_authorization_server_without_a_store_of_all(tmp_path):
+    server = Server("s", auth=House().server.protection())
+    with pytest.raises(LocalError, match="share its store"):
+        server.asgi(state=tmp_path / "state.db")
+
+
+async def test_a_store_that_cannot_be_used_lets_nobody_in(caplog):
+    class Broken(MemoryStore):
+        async def put(self, *arguments, **named):
+            raise StoreError("the file is locked")
+
+    guard = Protector(protection(), "/mcp", clock=lambda: NOW, store=Broken())
+    good = bound()
+    no = await guard.admit(lines_of(authorization=f"DPoP {good}", dpop=proof_of(good)), "POST", "/mcp")
+    assert isinstance(no, HttpRefusal) and no.status == 503 and "the file is locked" in caplog.text
 
 
 # --- an issuer on a socket ---

@@ -1,5 +1,6 @@
 """Signed statements that an authorization server takes: of a client about itself (RFC 7523 §2.2), and of an
-enterprise's provider about somebody (ID-JAG). Both count once, and for a few minutes."""
+enterprise's provider about somebody (ID-JAG). Both count once, and for a few minutes. Those of a platform about its
+programs are in workloads.py."""
 
 from __future__ import annotations
 
@@ -14,13 +15,16 @@ from .jwt import BadToken, Times, audiences_of, check_times, read_written, text_
 from .public_keys import keys_in
 from .replies import OAuthError
 from .steps import Ask, Said
+from .workloads import LONGEST_SUBJECT
 
 if TYPE_CHECKING:
     from .issuer import AuthorizationServer
 
-__all__ = ["ASSERTION_TYPE", "Identity", "check_client_assertion", "check_identity"]
+__all__ = ["ASSERTION_TYPE", "ID_JAG", "Identity", "check_client_assertion", "check_identity"]
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ID_JAG = "oauth-id-jag+jwt"
+"""The type of a statement about a person; those about programs have another one, or none."""
 _ALGORITHMS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
 _TIMES = Times(leeway=30.0)
 _SHORT = Times(leeway=30.0, longest=600.0)
@@ -62,36 +66,29 @@ async def check_client_assertion(
 async def check_identity(
     assertion: str, client: str, server: AuthorizationServer, ask: Callable[[Ask], Awaitable[Said]]
 ) -> Identity:
-    """Every rule of the extension; what is wrong is `invalid_grant`, whatever it is."""
+    """Every rule of the extension; what is wrong with it is `invalid_grant`, whatever it is."""
     try:
         written = read_written(assertion)
         issuer = written.claims.get("iss")
         known = server.providers.get(issuer) if isinstance(issuer, str) else None
         if known is None:
             raise BadToken("its issuer is not trusted here")
-        provider, source = known
-        flow, said = source.look(written.key_id), None
-        try:
-            while True:
-                step = flow.send(said)
-                assert isinstance(step, Ask)
-                said = await ask(step)
-        except StopIteration as end:
-            keys = end.value
-        written.check(keys, provider.algorithms, ("oauth-id-jag+jwt",))
+        provider, keys = known
+        written.check(await keys.of(written.key_id, ask), provider.algorithms, (ID_JAG,))
         claims = written.claims
         until = check_times(claims, server.clock(), _SHORT)
         if audiences_of(claims) != (server.issuer,) or claims.get("client_id") != client:
             raise BadToken("it is for another server, or another client")
         subject, once, resource = (text_of(claims, name) for name in ("sub", "jti", "resource"))
-        if subject is None or once is None or ("resource" in claims and resource is None):
+        if (
+            subject is None
+            or len(f"{issuer}#{subject}") > LONGEST_SUBJECT
+            or once is None
+            or ("resource" in claims and resource is None)
+        ):
             raise BadToken("it does not say what it must")
     except BadToken as bad:
         raise OAuthError("invalid_grant", f"the assertion is not accepted: {bad}") from None
-    except OAuthError:
-        raise
-    except Exception:
-        raise OAuthError("invalid_grant", "the assertion cannot be checked: its issuer does not answer") from None
     scope = claims.get("scope")
     scopes = scopes_in(scope) if isinstance(scope, str) else ()
     return Identity(f"{issuer}#{subject}", scopes, resource, f"{issuer} {once}", until + _SHORT.leeway)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ..wire.errors import InterlockError, StoreFull
 from .clients import KnownClient, hashed, is_document_id, read_document, read_metadata
+from .guesses import Guesses, place_of
 from .issuer import AuthorizationServer
 from .replies import OAuthError
 from .steps import Ask, Said
@@ -22,7 +24,8 @@ __all__ = ["ClientStore", "Meter"]
 
 _UNUSED = 3600.0  # seconds until a client that registered itself and never got a token is forgotten
 _USED = 90 * 86400.0  # and one that did, since the last time
-_A_MINUTE = 30  # registrations, and documents that are fetched; further ones wait
+_A_MINUTE = 60  # registrations, and documents that are fetched; further ones wait
+_FROM_ONE_PLACE = 15  # of them
 _DOCUMENT_BYTES = 10 * 1024
 _KEPT, _KEPT_MOST, _KEPT_LEAST = 300.0, 86400.0, 10.0  # seconds that a document is used again
 _METHODS = ("none", "client_secret_basic", "client_secret_post")
@@ -31,19 +34,14 @@ _LONGEST_ID = 2048
 
 
 class Meter:
-    """So many in a minute; a small bucket that fills up again."""
+    """So many in a minute, and fewer of them from one place: who floods us from there leaves room for others."""
 
-    def __init__(self, clock: Callable[[], float], most: int = _A_MINUTE) -> None:
-        self._clock, self._most, self._left, self._at = clock, most, float(most), clock()
+    def __init__(self, clock: Callable[[], float], most: int = _A_MINUTE, each: int = _FROM_ONE_PLACE) -> None:
+        self._all, self._each = Guesses(clock, most, 60 / most, 1), Guesses(clock, each, 60 / each)
 
-    def take(self) -> bool:
-        now = self._clock()
-        self._left = min(self._most, self._left + max(0.0, now - self._at) * self._most / 60)
-        self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+    def take(self, address: str = "") -> bool:
+        place = place_of(address)
+        return not (place and self._each.take(place)) and not self._all.take("")
 
 
 class ClientStore:
@@ -52,14 +50,14 @@ class ClientStore:
         self._owner = f"as {server.issuer}"[:400]
         self._registered, self._fetched = Meter(server.clock), Meter(server.clock)
 
-    async def find(self, id: str | None) -> KnownClient:
-        """The client, or `invalid_client`."""
+    async def find(self, id: str | None, address: str = "") -> KnownClient:
+        """The client, or `invalid_client`. `address` is where somebody asks for it from, as far as that is known."""
         if id is None or len(id) > _LONGEST_ID:
             raise _unknown()
         if (own := self._server.clients.get(id)) is not None:
             return own
         if is_document_id(id):
-            return await self._document(id)
+            return await self._document(id, address)
         entry = await self._server.store.get(f"client/{hashed(id)}", owner=self._owner)
         if entry is None:
             raise _unknown()
@@ -72,9 +70,9 @@ class ClientStore:
 
     # --- registration (RFC 7591) ------------------------------------------------------------------
 
-    async def register(self, body: bytes) -> dict[str, Any]:
+    async def register(self, body: bytes, address: str = "") -> dict[str, Any]:
         """What to answer to who registers; `OAuthError` for who may not."""
-        if not self._registered.take():
+        if not self._registered.take(address):
             raise OAuthError("temporarily_unavailable", "too many registrations: try again", 429, ("retry-after", "60"))
         try:
             members = msgspec.json.decode(body, type=dict[str, Any])
@@ -97,7 +95,7 @@ class ClientStore:
 
     # --- documents --------------------------------------------------------------------------------
 
-    async def _document(self, id: str) -> KnownClient:
+    async def _document(self, id: str, address: str) -> KnownClient:
         if not self._server.documents:
             raise _unknown()
         key = f"document/{hashed(id)}"
@@ -106,7 +104,7 @@ class ClientStore:
             if not entry.value:
                 raise _unread()
             return read_document(entry.value, id)
-        if not self._fetched.take():
+        if not self._fetched.take(address):
             raise OAuthError("temporarily_unavailable", "too many new clients: try again", 429, ("retry-after", "60"))
         body, seconds = b"", _KEPT_LEAST
         try:
@@ -117,7 +115,8 @@ class ClientStore:
             raise
         finally:
             until = self._server.clock() + seconds
-            await self._server.store.put(key, body, until=until, owner=self._owner)
+            with suppress(StoreFull):  # then it is fetched again the next time, at the same rate
+                await self._server.store.put(key, body, until=until, owner=self._owner)
 
     async def _fetch(self, id: str) -> tuple[bytes, float]:
         """From where it says it is and from nowhere else: no redirects, nothing large, nothing inside our network."""

@@ -52,6 +52,8 @@ class KnownClient(msgspec.Struct, frozen=True, kw_only=True):
     """What `hash_secret` made of its secret, which should be long and random."""
     keys: tuple[dict[str, Any], ...] = ()
     """Public keys (JWK) of a client that signs what it says of itself (private_key_jwt)."""
+    scopes: tuple[str, ...] | None = None
+    """What it may have at most; None: all that there are. One that acts for itself is asked by nobody."""
     bound: bool = False
     """Does it want tokens that are bound to a key, and no others?"""
     kind: Literal["owner", "registered", "document"] = "owner"

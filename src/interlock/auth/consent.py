@@ -44,7 +44,7 @@ def consent_page(
     told = f'<p class="wrong" role="alert">{escape(wrong)}</p>' if wrong else ""
     body = f"""<h1>{escape(client.name or "A program without a name")} wants to use a server as you</h1>{told}
 <dl><dt>Program</dt><dd>{escape(_origin_of(client))}</dd>
-<dt>You will be sent to</dt><dd><strong>{escape(_host_of(redirect_uri))}</strong></dd>
+<dt>You will be sent to</dt><dd><strong>{escape(_host_of(redirect_uri))}</strong><br>{escape(redirect_uri)}</dd>
 <dt>Server</dt><dd>{escape(resource)}</dd><dt>It asks for</dt><dd><ul>{listed}</ul></dd></dl>{_warning(redirect_uri)}
 <form method="post" action="{escape(action)}"><input type="hidden" name="ticket" value="{escape(ticket)}">
 <label>Name <input name="user" autocomplete="username" maxlength="200"></label>

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import math
 import secrets
 from collections.abc import Mapping
 
@@ -17,9 +18,10 @@ import msgspec
 from ..wire.errors import StoreFull
 from ..wire.patterns import pattern
 from .client_store import ClientStore
-from .clients import CODE, KnownClient
+from .clients import CODE, KnownClient, hashed
 from .consent import consent_page, error_page
 from .grant_store import Grant, GrantStore
+from .guesses import Guesses
 from .issuer import AuthorizationServer
 from .passwords import fits
 from .replies import OAuthError, Reply, read_form, redirect
@@ -28,10 +30,10 @@ from .signing import base64url
 __all__ = ["Door"]
 
 _CHALLENGE = pattern(r"[A-Za-z0-9_-]{43}")
-_THUMBPRINT = pattern(r"[A-Za-z0-9_-]{43}")
+_THUMBPRINT = _BROWSER = pattern(r"[A-Za-z0-9_-]{43}")
 _SECONDS = 600.0  # to read the page and to say yes
 _LONGEST_STATE = 2048
-_TRIES, _PAUSE = 5, 30.0  # wrong passwords for one name; then so many seconds between two
+_TRIES, _PAUSE = 5, 30.0  # wrong passwords for one name; then one every so many seconds
 _AT_ONCE = 4  # passwords that are checked at the same time: each costs time on purpose
 
 
@@ -56,16 +58,16 @@ class Door:
         secure = server.origin.startswith("https:")
         self._cookie = "__Host-interlock-consent" if secure else "interlock-consent"
         self._flags = f"Path=/; HttpOnly; SameSite=Strict; Max-Age={int(_SECONDS)}{'; Secure' if secure else ''}"
-        self._wrong: dict[str, tuple[int, float]] = {}  # by known names only
+        self._guesses = Guesses(server.clock, _TRIES, _PAUSE)
         self._checking = asyncio.Semaphore(_AT_ONCE)
 
     # --- the request ------------------------------------------------------------------------------
 
-    async def show(self, query: str) -> Reply:
+    async def show(self, query: str, cookies: str = "", address: str = "") -> Reply:
         """The page, for a request that is in order. Before a client and its redirect URI are known nobody is sent."""
         try:
             form = read_form(query)
-            client = await self._clients.find(form.get("client_id"))
+            client = await self._clients.find(form.get("client_id"), address)
             uri = _redirect_of(client, form.get("redirect_uri"))
         except OAuthError as error:
             return error_page(str(error), 429 if error.status == 429 else 400)
@@ -73,7 +75,8 @@ class Door:
             asked = self._asked(form, client, uri)
         except OAuthError as error:
             return self._refused(client, uri, form.get("state"), error)
-        browser = secrets.token_urlsafe(32)
+        known = _cookie_in(cookies, self._cookie)  # a browser that asks twice has two pages, and answers either
+        browser = known if _BROWSER.fullmatch(known) else secrets.token_urlsafe(32)
         asked = msgspec.structs.replace(asked, browser=_mark(browser))
         return self._page(asked, client, headers=(("set-cookie", f"{self._cookie}={browser}; {self._flags}"),))
 
@@ -93,7 +96,7 @@ class Door:
         resource = self._server.resource_of(form.get("resource"))
         if resource is None:
             raise OAuthError("invalid_target", "resource is none that tokens are given for here")
-        scopes = self._server.scopes_for(form.get("scope"))
+        scopes = self._server.scopes_for(form.get("scope"), client.scopes)
         if scopes is None:
             raise OAuthError("invalid_scope", "none of these scopes is known here")
         return _Asked(
@@ -143,12 +146,12 @@ class Door:
 
     # --- the answer -------------------------------------------------------------------------------
 
-    async def decide(self, body: bytes, headers: Mapping[str, str]) -> Reply:
+    async def decide(self, body: bytes, headers: Mapping[str, str], address: str = "") -> Reply:
         """What the person posted. `headers` have names in small letters."""
         try:
             form = read_form(body)
             asked = self._ticket_in(form, headers)
-            client = await self._clients.find(asked.client)
+            client = await self._clients.find(asked.client, address)
             if not client.may_redirect(asked.redirect_uri):
                 raise OAuthError("invalid_request", "the client has changed since it asked")
         except OAuthError as error:
@@ -197,23 +200,21 @@ class Door:
 
     async def _subject_of(self, name: str, password: str) -> tuple[str | None, str]:
         """Who it is, or why that is not known: the same words for a wrong name and a wrong password."""
-        told = "The name or the password is wrong."
+        guessed = hashed(name)
+        if wait := self._guesses.take(guessed):  # for names of nobody, too: else the answer would tell who exists
+            return None, f"Too many wrong passwords: wait {math.ceil(wait)} seconds."
+        async with self._checking:
+            subject = await self._checked(name, password)
+        if subject is None:
+            return None, "The name or the password is wrong."
+        self._guesses.right(guessed)
+        return subject, ""
+
+    async def _checked(self, name: str, password: str) -> str | None:
         users = self._server.users
         if callable(users):
-            async with self._checking:
-                return await users(name, password) or None, told
-        tries, last = self._wrong.get(name, (0, 0.0))
-        now = self._server.clock()
-        if tries >= _TRIES and now - last < _PAUSE:
-            return None, f"Too many wrong passwords: wait {_PAUSE:g} seconds."
-        async with self._checking:
-            good = await asyncio.to_thread(fits, password, users.get(name))
-        if good:
-            self._wrong.pop(name, None)
-            return name, ""
-        if name in users:
-            self._wrong[name] = (self._wrong.get(name, (0, 0.0))[0] + 1, now)
-        return None, told
+            return await users(name, password) or None
+        return name if await asyncio.to_thread(fits, password, users.get(name)) else None
 
 
 def _redirect_of(client: KnownClient, asked: str | None) -> str:

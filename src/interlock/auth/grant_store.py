@@ -81,6 +81,13 @@ class GrantStore:
             raise _no("the code was used before: all that came of it has ended")
         return token
 
+    async def behind(self, token: str, client: str) -> Grant:
+        """What a refresh token stands for; nothing is known yet about whether it still counts."""
+        _, _, family = await self._family_of(token)
+        if family is None or family.grant.client != client:
+            raise _no("the refresh token is not known, or has ended")
+        return family.grant
+
     async def rotate(self, token: str, client: str, key: str | None) -> tuple[Grant, str]:
         """The grant and the next token; the one given counts no more (AUTH-SEC-005)."""
         name, version, family = await self._family_of(token)

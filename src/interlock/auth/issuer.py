@@ -9,29 +9,34 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from ..state.memory_store import MemoryStore
 from ..state.sealing import Seal
-from ..state.store import State, Store
+from ..state.store import State
 from ..wire.errors import AuthorizationFailed, LocalError
+from ..wire.patterns import pattern
+from .asked_keys import AskedKeys
 from .challenges import scopes_in
 from .clients import CODE, JWT_BEARER, MACHINE, REFRESH, KnownClient
 from .key_source import KeySource
 from .passwords import check_hash
 from .proofs import PROOF_ALGORITHMS
-from .protection import Protection
+from .protection import Protection, check_listed, check_owned_url, check_trusted
 from .redirects import check_redirect
 from .secrets import Secret
 from .signing import Signer, new_key, thumbprint
-from .urls import canonical, checked_url, is_loopback, origin_in
+from .urls import canonical, checked_url, origin_in
+from .workloads import WorkloadPlatform
 
 __all__ = ["AuthorizationServer", "IdentityProvider", "Users"]
 
+T = TypeVar("T")
 Users: TypeAlias = Mapping[str, str] | Callable[[str, str], Awaitable[str | None]]
 """Names and what `hash_password` made of their passwords; or who answers for a name and a password with a subject."""
+_HASH = pattern(r"[0-9a-f]{64}")
 _PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
 _ASSERTIONS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
 
@@ -43,6 +48,9 @@ class IdentityProvider(msgspec.Struct, frozen=True, kw_only=True):
     keys_url: str | None = None
     keys: tuple[Mapping[str, Any], ...] | None = None
     algorithms: tuple[str, ...] = ("ES256", "RS256", "PS256")
+
+    def __post_init__(self) -> None:
+        check_trusted(self.issuer, self.keys_url, self.keys, self.algorithms)
 
 
 class AuthorizationServer:
@@ -66,29 +74,35 @@ class AuthorizationServer:
         registration: bool = True,
         documents: bool = True,
         providers: Iterable[IdentityProvider] = (),
+        platforms: Iterable[WorkloadPlatform] = (),
         schemes: Iterable[str] = (),
         access_seconds: float = 300.0,
         refresh_seconds: float = 30 * 86400.0,
         allowed_hosts: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.issuer, self.clock = _checked_issuer(issuer), clock
+        check_owned_url(issuer, "issuer")
+        self.issuer, self.clock = issuer, clock
+        for name, value in (("resources", resources), ("scopes", scopes), ("schemes", schemes)):
+            check_listed(value, name)
         self.resources = tuple(resources)
         self.users, self.scopes = users, tuple(scopes)
         self.registration, self.documents, self.schemes = registration, documents, frozenset(schemes)
         self.access_seconds, self.refresh_seconds = access_seconds, refresh_seconds
         self.allowed_hosts = tuple(allowed_hosts)
-        self.clients = {client.id: client for client in clients}
+        self.clients = _by_name("clients", ((client.id, client) for client in clients))
         self._check()
         if key is None and store is not None and store.shared:
             raise LocalError("a store that others share needs a key= that they share, too: make one with new_key()")
         pem = new_key() if key is None else key if isinstance(key, Secret) else Secret(key)
         self._signer = Signer(pem)
         self._key_id = thumbprint(self._signer.public_jwk())
-        self.store: Store = store or MemoryStore()
+        self.store: State = store or MemoryStore()
         seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
         self.seal = Seal([seal_key], store=self.store)
-        self.providers = {each.issuer: (each, self._source(each)) for each in providers}
+        self.providers = _by_name("providers", ((each.issuer, (each, self._keys_of(each))) for each in providers))
+        self.platforms = _by_name("platforms", ((each.issuer, (each, self._keys_of(each))) for each in platforms))
+        self._check_platforms()
 
     def __repr__(self) -> str:
         return f"AuthorizationServer({self.issuer!r})"
@@ -107,8 +121,18 @@ class AuthorizationServer:
             raise LocalError("access_seconds: from 30 to 3600, and refresh_seconds beyond that")
         for client in self.clients.values():
             self._check_client(client)
+            if MACHINE in client.grants and not callable(self.users) and client.id in self.users:
+                raise LocalError(
+                    f"{client.id!r} is a user and a client that acts for itself: tokens of both look alike"
+                )
 
     def _check_client(self, client: KnownClient) -> None:
+        check_listed(client.redirect_uris, f"the client {client.id!r}: redirect_uris")
+        check_listed(client.scopes, f"the client {client.id!r}: scopes")
+        if not set(client.scopes or ()) <= set(self.scopes):
+            raise LocalError(f"the client {client.id!r}: it has scopes that are not known here")
+        if client.secret_hash is not None and not _HASH.fullmatch(client.secret_hash):
+            raise LocalError(f"the client {client.id!r}: secret_hash is what hash_secret(...) makes, never the secret")
         try:
             for uri in client.redirect_uris:
                 check_redirect(uri, self.schemes)
@@ -119,8 +143,13 @@ class AuthorizationServer:
         if client.kind != "owner" or not set(client.grants) <= {CODE, REFRESH, MACHINE, JWT_BEARER}:
             raise LocalError(f"the client {client.id!r}: these grants are not known")
 
-    def _source(self, provider: IdentityProvider) -> KeySource:
-        return KeySource(provider.issuer, provider.algorithms, self.clock, url=provider.keys_url, given=provider.keys)
+    def _check_platforms(self) -> None:
+        for platform, _ in self.platforms.values():
+            if not all(set(each.scopes) <= set(self.scopes) for each in platform.workloads):
+                raise LocalError(f"the platform {platform.issuer!r}: a workload has scopes that are not known here")
+
+    def _keys_of(self, who: IdentityProvider | WorkloadPlatform) -> AskedKeys:
+        return AskedKeys(KeySource(who.issuer, who.algorithms, self.clock, url=who.keys_url, given=who.keys))
 
     # --- what it says -----------------------------------------------------------------------------
 
@@ -138,7 +167,7 @@ class AuthorizationServer:
 
     def metadata(self) -> dict[str, Any]:
         """RFC 8414 §2; the last ones are only for readers who want the shape of OpenID."""
-        grants = [CODE, REFRESH, MACHINE, *([JWT_BEARER] if self.providers else [])]
+        grants = [CODE, REFRESH, MACHINE, *([JWT_BEARER] if self.providers or self.platforms else [])]
         found: dict[str, Any] = {
             "issuer": self.issuer,
             "authorization_endpoint": self.endpoint("authorize"),
@@ -176,6 +205,8 @@ class AuthorizationServer:
 
     def protection(self, resource: str | None = None, **more: Any) -> Protection:
         """For `Server(auth=...)` in this process: the application serves the endpoints of both."""
+        if resource is not None and self.resource_of(resource) is None:
+            raise LocalError(f"{resource!r} is none of the resources that this server gives tokens for")
         given: dict[str, Any] = {"resource": resource or self.resources[0], "algorithms": ("ES256",)}
         given |= {"issuer": self.issuer, "keys": tuple(self.key_set()["keys"]), "server": self}
         given |= {"scopes_supported": self.scopes, **more}
@@ -193,10 +224,10 @@ class AuthorizationServer:
             return None
         return next((each for each in self.resources if _canonical(each) == wanted), None)
 
-    def scopes_for(self, asked: str | None) -> tuple[str, ...] | None:
-        """Of what was asked for, what there is; None where nothing of it is."""
-        wanted = scopes_in(asked or "")
-        found = tuple(scope for scope in wanted if scope in self.scopes)
+    def scopes_for(self, asked: str | None, most: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
+        """Of what was asked for, what there is, and is among `most`; None where nothing of it is."""
+        wanted, possible = scopes_in(asked or ""), self.scopes if most is None else most
+        found = tuple(scope for scope in wanted if scope in self.scopes and scope in possible)
         return None if wanted and not found and wanted != ("offline_access",) else found
 
     def access_token(
@@ -220,14 +251,14 @@ class AuthorizationServer:
         return answer | {"expires_in": int(self.access_seconds), "scope": scope}
 
 
-def _checked_issuer(issuer: str) -> str:
-    try:
-        parts = checked_url(issuer, "issuer")
-    except AuthorizationFailed as error:
-        raise LocalError(str(error)) from None
-    if parts.query or (parts.scheme != "https" and not is_loopback(parts.hostname or "")):
-        raise LocalError("issuer: a URL with https and without a query (http only on this machine)")
-    return issuer
+def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    """Of two with one name nobody knows which is meant."""
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if name in found:
+            raise LocalError(f"{what}: {name!r} is there twice")
+        found[name] = value
+    return found
 
 
 def _canonical(resource: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote_plus
 
 import msgspec
@@ -25,11 +25,12 @@ from .steps import Ask, Flow, Said
 
 __all__ = ["Admitted", "Judge", "Turned", "Unsure"]
 
+T = TypeVar("T")
 _CREDENTIALS = pattern(r"(?i:(bearer|dpop)) +([A-Za-z0-9._~+/-]+=*)")
 _SCHEME = pattern(r"(?i:bearer|dpop)(?: .*)?")
 _TYPES = ("", "jwt", "at+jwt")  # of a token that is meant for a resource (RFC 9068 §2.1); older issuers say less
 _LONGEST = 16 * 1024
-_MOST_HELD = 1000  # answers of the issuer that are remembered for some seconds; then the oldest goes
+_MOST_HELD = 1000  # answers of the issuer, yes and no each, that are remembered for some seconds; then the oldest goes
 
 
 class Turned(Exception):
@@ -62,6 +63,7 @@ class Judge:
             protection.issuer, protection.algorithms, clock, url=protection.keys_url, given=protection.keys
         )
         self._held: dict[bytes, tuple[float, dict[str, Any]]] = {}
+        self._unknown: dict[bytes, tuple[float, None]] = {}  # apart: who makes tokens up pushes nobody's out
 
     def judge(self, authorization: str | None, proof: str | None, verb: str, url: str) -> Flow[Admitted]:
         """Who asks with these headers for this URL; `Turned` or `Unsure`."""
@@ -115,8 +117,8 @@ class Judge:
     def _admit(self, claims: Mapping[str, Any]) -> Admitted:
         """What the claims say about the caller, once they are believed."""
         check_times(claims, self._clock(), Times(leeway=self._rules.leeway))
-        if not self._rules.takes(audiences_of(claims)):
-            raise BadToken("it is for another audience")
+        if not self._rules.takes(meant := audiences_of(claims)):
+            raise BadToken("it is for another audience" if meant else "it names no audience (aud)")
         subject = text_of(claims, "sub")
         if subject is None:
             raise BadToken("it names no subject")
@@ -127,9 +129,9 @@ class Judge:
     def _asked(self, token: str, how: Introspection) -> Flow[dict[str, Any]]:
         """What the issuer says about it (RFC 7662), now or a few seconds ago."""
         name, now = hashlib.sha256(token.encode()).digest(), self._clock()
-        held = self._held.get(name)
+        held = self._held.get(name) or self._unknown.get(name)
         if held is not None and held[0] > now:
-            return held[1]
+            return _vouched(held[1])
         try:
             said: Said = yield Ask(
                 method="POST",
@@ -144,12 +146,10 @@ class Judge:
         if claims is None:
             raise Unsure(f"the issuer answered with HTTP status {said.status}")
         if claims.get("active") is not True or claims.get("iss", self._rules.issuer) != self._rules.issuer:
-            raise BadToken("the issuer does not know it, or it has ended")
+            _remember(self._unknown, name, (now + how.seconds, None))
+            return _vouched(None)
         claims.setdefault("exp", now + how.seconds)  # it may be left out (§2.2): asking again is then the end
-        self._held.pop(name, None)
-        self._held[name] = (now + how.seconds, claims)
-        while len(self._held) > _MOST_HELD:
-            del self._held[next(iter(self._held))]
+        _remember(self._held, name, (now + how.seconds, claims))
         return claims
 
     # --- the key it is bound to -------------------------------------------------------------------
@@ -190,6 +190,19 @@ class Judge:
     def _no(self, why: str, *, dpop: bool) -> Turned:
         told = f"the token is not accepted: {why}"
         return Turned(401, challenge(self._rules, "invalid_token", told, dpop=dpop), told)
+
+
+def _vouched(claims: dict[str, Any] | None) -> dict[str, Any]:
+    if claims is None:
+        raise BadToken("the issuer does not know it, or it has ended")
+    return claims
+
+
+def _remember(held: dict[bytes, T], name: bytes, what: T) -> None:
+    held.pop(name, None)
+    held[name] = what
+    while len(held) > _MOST_HELD:
+        del held[next(iter(held))]
 
 
 def _scopes_of(claims: Mapping[str, Any]) -> tuple[str, ...]:

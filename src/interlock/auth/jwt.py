@@ -6,6 +6,7 @@ the key. Keys that a header brings or points to (`jwk`, `jku`, `x5c`, `x5u`) are
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
@@ -90,11 +91,22 @@ def read_written(text: str) -> Written:
         raise BadToken("it is no signed token")
     head, body, signature = text.split(".")
     try:
-        header = msgspec.json.decode(unbase64url(head), type=dict[str, Any])
-        claims = msgspec.json.decode(unbase64url(body), type=dict[str, Any])
+        header, claims = _members(unbase64url(head)), _members(unbase64url(body))
         return Written(header, claims, f"{head}.{body}".encode("ascii"), unbase64url(signature))
     except (ValueError, RecursionError, msgspec.DecodeError):
         raise BadToken("it is no signed token") from None
+
+
+def _members(raw: bytes) -> dict[str, Any]:
+    """An object of JSON in which every name stands once: of two its writer may have meant the other (RFC 7519 §4)."""
+    found = msgspec.json.decode(raw, type=dict[str, Any])
+    json.loads(raw, object_pairs_hook=_each_once)
+    return found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a name is there twice")
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):

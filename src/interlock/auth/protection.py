@@ -10,14 +10,24 @@ import msgspec
 from ..wire.errors import AuthorizationFailed, LocalError
 from .challenges import scopes_in
 from .proofs import PROOF_ALGORITHMS
-from .public_keys import ALGORITHMS
+from .public_keys import ALGORITHMS, keys_in
 from .secrets import Secret
 from .urls import canonical, checked_url, is_loopback, well_known
 
 if TYPE_CHECKING:
     from .issuer import AuthorizationServer
 
-__all__ = ["Introspection", "Protection", "challenge", "metadata_document", "metadata_paths", "widened"]
+__all__ = [
+    "Introspection",
+    "Protection",
+    "challenge",
+    "check_listed",
+    "check_owned_url",
+    "check_trusted",
+    "metadata_document",
+    "metadata_paths",
+    "widened",
+]
 
 _WELL_KNOWN = "oauth-protected-resource"
 
@@ -34,7 +44,9 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        _check_url(self.url, "introspection")
+        check_owned_url(self.url, "introspection")
+        if not 0 <= self.seconds <= 300:
+            raise LocalError("introspection: what the issuer said is believed for 0 to 300 seconds")
 
     def secret(self) -> str:
         held = self.client_secret
@@ -79,12 +91,12 @@ class Protection(msgspec.Struct, frozen=True, kw_only=True):
     """An authorization server whose endpoints are served beside the MCP endpoint (see its `protection`)."""
 
     def __post_init__(self) -> None:
-        _check_url(self.resource, "resource")
-        _check_url(self.issuer, "issuer")
-        if self.keys_url is not None:
-            _check_url(self.keys_url, "keys_url")
-        if not self.algorithms or not set(self.algorithms) <= ALGORITHMS:
-            raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
+        check_owned_url(self.resource, "resource")
+        check_trusted(self.issuer, self.keys_url, self.keys, self.algorithms)
+        for name in ("scopes", "scopes_supported", "audiences", "allowed_hosts"):
+            check_listed(getattr(self, name), name)
+        for scope, implied in self.implies.items():
+            check_listed(implied, f"implies: {scope!r}")
         if not 0 <= self.leeway <= 300:
             raise LocalError("leeway: from 0 to 300 seconds")
         if self.dpop not in ("accepted", "required"):
@@ -105,7 +117,26 @@ def _alike(said: str, resource: str) -> bool:
         return False
 
 
-def _check_url(url: str, what: str) -> None:
+def check_listed(value: object, what: str) -> None:
+    """One text in the place of several is read letter by letter, and every part of it would fit."""
+    if isinstance(value, str):
+        raise LocalError(f"{what}: several texts are meant, so write ({value!r},)")
+
+
+def check_trusted(issuer: str, keys_url: str | None, keys: Iterable[Any] | None, algorithms: tuple[str, ...]) -> None:
+    """Can what this issuer signs be checked? One set of keys as it is published is not a list of keys."""
+    check_owned_url(issuer, "issuer")
+    if keys_url is not None:
+        check_owned_url(keys_url, "keys_url")
+    check_listed(algorithms, "algorithms")
+    if not algorithms or not set(algorithms) <= ALGORITHMS:
+        raise LocalError(f"algorithms: choose from {', '.join(sorted(ALGORITHMS))}")
+    if keys is not None and (isinstance(keys, Mapping) or not keys_in(keys, algorithms)):
+        raise LocalError("keys: public keys (JWK, one object each) for one of the algorithms, and here is none")
+
+
+def check_owned_url(url: str, what: str) -> None:
+    """What an owner wrote down as the address of somebody to trust; `LocalError` for what is none."""
     try:
         parts = checked_url(url, what)
     except AuthorizationFailed as error:

@@ -6,7 +6,7 @@ yielded. `yield from` makes a flow of flows, and a test drives one with a `for` 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from ..wire.errors import RemoteError
 from .secrets import Hidden
 
-__all__ = ["Ask", "Said", "Prepare", "Visit", "Hold", "Load", "Save", "Step", "Flow"]
+__all__ = ["Ask", "Said", "Prepare", "Visit", "Hold", "Load", "Save", "Step", "Flow", "driven"]
 
 T = TypeVar("T")
 
@@ -101,3 +101,21 @@ class Save(msgspec.Struct, frozen=True):
 
 Step: TypeAlias = Ask | Prepare | Visit | Hold | Load | Save
 Flow: TypeAlias = Generator[Step, Any, T]
+
+
+async def driven(flow: Generator[Step, Any, T], step: Step | None, ask: Callable[[Ask], Awaitable[Said]]) -> T:
+    """A flow that has nothing but questions, up to its end; `step` is its first one if it has begun."""
+    try:
+        step = step or next(flow)
+        while True:
+            assert isinstance(step, Ask)
+            try:
+                said = await ask(step)
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(said)
+    except StopIteration as end:
+        return end.value
+    finally:
+        flow.close()

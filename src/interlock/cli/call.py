@@ -8,14 +8,14 @@ from typing import Any
 from ..client.client import Client
 from ..client.results import CallResult
 from ..wire.types.tools import Tool
-from .connecting import OPTIONS, OPTIONS_HELP, talk
-from .failing import FAILED, OK, REFUSED, USAGE, Failure
+from .connecting import OPTIONS_HELP, use_one
+from .failing import FAILED, OK, REFUSED, Failure
 from .giving import read_arguments
 from .progress import Progress
 from .showing import as_json, block_text, builtins_of, note, one_line, say
-from .words import read_words
+from .words import Words
 
-__all__ = ["HELP", "command", "call", "result_text", "tool_called", "without_target"]
+__all__ = ["HELP", "command", "call", "result_text", "tool_called"]
 
 HELP = f"""\
 examples:
@@ -35,21 +35,11 @@ server is told that nobody can be asked.
 
 
 def command(words: list[str]) -> int:
-    given = read_words(words, OPTIONS)
-    target, own = without_target(given.own, given.command, "TOOL")
-
-    async def act(client: Client, progress: Progress) -> int:
-        return await call(client, progress, own[0], own[1:], json=given.flag("json"))
-
-    return talk(given, target, act)
+    return use_one(words, "TOOL", _called)
 
 
-def without_target(own: list[str], command: list[str] | None, what: str) -> tuple[list[str], list[str]]:
-    """The word for the target, where there is one, and the rest, of which the first says what is wanted."""
-    first = 0 if command is not None else 1
-    if len(own) <= first:
-        raise Failure(f"this takes {'' if command is not None else 'a TARGET and '}a {what}", code=USAGE, hint="--help")
-    return own[:first], own[first:]
+async def _called(client: Client, progress: Progress, own: list[str], given: Words) -> int:
+    return await call(client, progress, own[0], own[1:], json=given.flag("json"))
 
 
 async def call(client: Client, progress: Progress, name: str, words: list[str], *, json: bool = False) -> int:

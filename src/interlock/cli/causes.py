@@ -106,6 +106,8 @@ def _not_started(error: SpawnFailed, aim: Aim) -> Cause:
 
 
 def _died(error: ConnectionEnded, seen: Evidence) -> Cause:
+    if seen.broken and not seen.messages:
+        return _broken(seen)
     said, todo = one_line(str(error).partition("\n")[0], 300), ""
     last = last_words(error.stderr)
     if last:

@@ -41,7 +41,7 @@ from .watching import Evidence, WatchedChild
 
 __all__ = ["Checkup", "Finding"]
 
-SLOW_OPENING, SLOW_ANSWER, SLOW_END = 5.0, 1.0, 1.9  # seconds
+SLOW_OPENING, SLOW_ANSWER = 5.0, 1.0  # seconds
 _PINGS = 3
 _UNKNOWN_METHOD = "interlock/no-such-method"
 _OTHER_PATHS = ("/mcp", "/mcp/", "/sse", "/")
@@ -137,7 +137,7 @@ class Checkup:
             todo = "install it, or give its full path; aliases and functions of a shell do not count here"
             self._found("target", "fail", f"there is no program {one_line(name, 100)!r} on PATH", todo)
             raise _Over
-        self._found("target", "ok", f"{self._aim.name}, started by {one_line(found or name)}")
+        self._found("target", "ok", f"started by {one_line(found or name)}")
 
     async def _host(self, url: str) -> None:
         """Its name, its port and, where it is https, its certificate: before any request."""
@@ -322,9 +322,10 @@ class Checkup:
         began = monotonic()
         await client.close()
         took = monotonic() - began
-        if not opened or self._command is None:
+        command = self._command
+        if not opened or command is None:
             return
-        if took > SLOW_END:
+        if was_stopped(command, took):
             todo = "end when stdin ends: hosts kill what does not, and nothing is saved then"
             self._found(
                 "end", "warn", f"it did not end when its stdin was closed, and was stopped after {took:.1f} s", todo
@@ -339,6 +340,11 @@ class Checkup:
             told = f"{self._seen.junk} lines on stdout are no messages: {shown}"
             todo = "write them to stderr: stdout belongs to the protocol, and other clients give up at such lines"
             self._found("stdout", "fail", told, todo)
+
+
+def was_stopped(command: Command, took: float) -> bool:
+    """Did it outlast the time after which it is told to terminate?"""
+    return took >= command.close_seconds
 
 
 async def _connected(host: str, port: int, tls: bool) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ..client.client import Client
-from .call import without_target
-from .connecting import OPTIONS, OPTIONS_HELP, talk
+from .connecting import OPTIONS_HELP, use_one
 from .failing import OK, USAGE, Failure
 from .giving import read_texts
 from .progress import Progress
 from .showing import as_json, note, one_line, say
-from .words import read_words
+from .words import Words
 
 __all__ = ["HELP", "command", "complete"]
 
@@ -25,19 +24,17 @@ usage: interlock complete TARGET PROMPT|TEMPLATE ARGUMENT=TYPED [OTHER=VALUE …
 
 
 def command(words: list[str]) -> int:
-    given = read_words(words, OPTIONS)
-    target, own = without_target(given.own, given.command, "PROMPT or TEMPLATE")
+    return use_one(words, "PROMPT or TEMPLATE", _completed)
 
-    async def act(client: Client, progress: Progress) -> int:
-        return await complete(client, own[0], own[1:], json=given.flag("json"))
 
-    if len(own) < 2:
-        raise Failure("which argument?", code=USAGE, hint="ARGUMENT=TYPED; ARGUMENT= for all values")
-    return talk(given, target, act)
+async def _completed(client: Client, progress: Progress, own: list[str], given: Words) -> int:
+    return await complete(client, own[0], own[1:], json=given.flag("json"))
 
 
 async def complete(client: Client, what: str, words: list[str], *, json: bool = False) -> int:
     known = read_texts(words)
+    if not known:
+        raise Failure("which argument?", code=USAGE, hint="ARGUMENT=TYPED; ARGUMENT= for all values")
     argument = next(iter(known))
     typed = known.pop(argument)
     prompt, template = (None, what) if "{" in what or "://" in what else (what, None)

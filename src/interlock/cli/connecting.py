@@ -41,11 +41,22 @@ from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
 from .terminal import terminal_or_none
-from .words import Kind, Number, Words
+from .words import Kind, Number, Words, read_words
 
-__all__ = ["OPTIONS", "OPTIONS_HELP", "Act", "client_of", "client_options", "failure_of", "talk", "tokens_folder"]
+__all__ = [
+    "OPTIONS",
+    "OPTIONS_HELP",
+    "Act",
+    "client_of",
+    "client_options",
+    "failure_of",
+    "talk",
+    "tokens_folder",
+    "use_one",
+]
 
 Act = Callable[[Client, Progress], Awaitable[int]]
+Verb = Callable[[Client, Progress, list[str], Words], Awaitable[int]]
 OPTIONS: dict[str, Kind] = {
     "json": "flag",
     "debug": "flag",
@@ -81,6 +92,20 @@ options of the connection:
   --debug                      all that is known about a failure, and what is said on the way
 """
 _DEFAULT_SECONDS = 60.0
+
+
+def use_one(words: list[str], what: str, verb: Verb, more: dict[str, Kind] | None = None) -> int:
+    """One thing of a server: `TARGET WHAT …`, or `WHAT … -- COMMAND`. `verb` gets the words from WHAT on."""
+    given = read_words(words, {**OPTIONS, **(more or {})})
+    first = 0 if given.command is not None else 1
+    target, own = given.own[:first], given.own[first:]
+    if not own:
+        raise Failure(f"this takes {'a TARGET and ' if first else ''}a {what}", code=USAGE, hint="--help")
+
+    async def act(client: Client, progress: Progress) -> int:
+        return await verb(client, progress, own, given)
+
+    return talk(given, target, act)
 
 
 def talk(words: Words, own: list[str], act: Act) -> int:
@@ -181,7 +206,7 @@ _ANSWERABLE = "run it in a terminal, where you can answer what the server asks"
 def failure_of(error: InterlockError, *, opened: bool) -> Failure:
     """The same for a person, and as a code for a program."""
     code, hint = _code_and_hint(error, opened)
-    message, tail = str(error).partition("\n")[0], error.stderr.strip()
+    message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
     cause = _cause(error.__cause__, message)
     if tail:
         last = "\n".join(f"    {plain(line)}" for line in tail.splitlines()[-8:])

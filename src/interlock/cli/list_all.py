@@ -41,7 +41,7 @@ def command(words: list[str]) -> int:
         return OK
 
     first = 0 if given.command is not None else 1
-    kinds = own[first:] or [*LISTS]
+    kinds = own[first:]
     for kind in kinds:
         if kind not in LISTS:
             raise Failure(f"there is no list {kind[:40]!r}", code=USAGE, hint=f"the lists are {', '.join(LISTS)}")
@@ -55,7 +55,7 @@ async def offered(client: Client, kinds: list[str] | None = None) -> dict[str, A
         "revision": client.revision,
         "capabilities": builtins_of(client.capabilities),
     }
-    if client.instructions is not None:
+    if client.instructions is not None and not kinds:  # who wants one list wants that
         found["instructions"] = client.instructions
     for kind in kinds or LISTS:
         found[LISTS[kind].member] = await list_one(client, kind)

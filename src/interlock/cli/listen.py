@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from ..client.client import Client
@@ -73,7 +72,7 @@ async def listen(client: Client, wanted: list[str], most: int | None, *, as_line
 
 def _line(change: Change) -> str:
     members = {"kind": change.kind} | ({} if change.uri is None else {"uri": change.uri})
-    return json.dumps(json.loads(as_json(members)))
+    return as_json(members, indent=None)
 
 
 def _text(change: Change) -> str:

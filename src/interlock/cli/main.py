@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "read": ("read", "TARGET URI", "what a resource holds"),
     "prompt": ("prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
     "complete": ("complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
+    "shell": ("shell", "TARGET", "all of these line by line, with history and completion"),
     "doctor": ("doctor", "TARGET", "what is wrong with a server, and what to do"),
     "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
 }
@@ -34,6 +35,7 @@ examples:
   interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
   interlock list server.py                   what it offers
   interlock call server.py add a=1 b=2       use one of its tools
+  interlock doctor https://example.com/mcp   why a server does not work
 """
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ..client.client import Client
-from .call import without_target
-from .connecting import OPTIONS, OPTIONS_HELP, talk
+from .connecting import OPTIONS_HELP, use_one
 from .failing import OK
 from .giving import read_texts
 from .progress import Progress
 from .showing import as_json, block_text, builtins_of, say
-from .words import read_words
+from .words import Words
 
 __all__ = ["HELP", "command", "get"]
 
@@ -25,13 +24,11 @@ usage: interlock prompt TARGET NAME [KEY=VALUE | KEY=@FILE | JSON | @FILE …]
 
 
 def command(words: list[str]) -> int:
-    given = read_words(words, OPTIONS)
-    target, own = without_target(given.own, given.command, "NAME")
+    return use_one(words, "NAME", _got)
 
-    async def act(client: Client, progress: Progress) -> int:
-        return await get(client, progress, own[0], own[1:], json=given.flag("json"))
 
-    return talk(given, target, act)
+async def _got(client: Client, progress: Progress, own: list[str], given: Words) -> int:
+    return await get(client, progress, own[0], own[1:], json=given.flag("json"))
 
 
 async def get(client: Client, progress: Progress, name: str, words: list[str], *, json: bool = False) -> int:

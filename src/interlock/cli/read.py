@@ -9,13 +9,12 @@ import sys
 
 from ..client.client import Client
 from ..wire.types.content import ResourceContents
-from .call import without_target
-from .connecting import OPTIONS, OPTIONS_HELP, talk
+from .connecting import OPTIONS_HELP, use_one
 from .failing import BROKEN, FAILED, OK, USAGE, Failure
 from .giving import read_texts
 from .progress import Progress
 from .showing import as_json, builtins_of, contents_text, note, say
-from .words import read_words
+from .words import Words
 
 __all__ = ["HELP", "command", "read"]
 
@@ -34,15 +33,12 @@ usage: interlock read TARGET URI|TEMPLATE [KEY=VALUE …] [--output FILE]
 
 
 def command(words: list[str]) -> int:
-    given = read_words(words, {**OPTIONS, "output": "text"})
-    target, own = without_target(given.own, given.command, "URI")
+    return use_one(words, "URI", _read, {"output": "text"})
 
-    async def act(client: Client, progress: Progress) -> int:
-        return await read(
-            client, progress, own[0], own[1:], json=given.flag("json"), output=given.options.get("output")
-        )
 
-    return talk(given, target, act)
+async def _read(client: Client, progress: Progress, own: list[str], given: Words) -> int:
+    output = given.options.get("output")
+    return await read(client, progress, own[0], own[1:], json=given.flag("json"), output=output)
 
 
 async def read(

@@ -45,9 +45,9 @@ def one_line(text: str, limit: int = 200) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, indent: int | None = 2) -> str:
     """One document. Everything unprintable is escaped, so that it may be looked at, too."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     if text.replace("\n", "").isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text).replace(
@@ -61,12 +61,18 @@ def builtins_of(value: Any) -> Any:
 
 
 def say(text: str = "") -> None:
-    print(text, flush=True)
+    _print(text, sys.stdout)
 
 
 def note(text: str) -> None:
     """Beside the output: for the person, not for the program that reads it."""
-    print(text, file=sys.stderr, flush=True)
+    _print(text, sys.stderr)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    """What the terminal has no letter for is escaped as well, instead of ending the command."""
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 def is_colourful(stream: TextIO) -> bool:

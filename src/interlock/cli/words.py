@@ -28,7 +28,7 @@ class Number(msgspec.Struct, frozen=True):
         number = float(text) if digits else self.least - 1
         if not self.least <= number <= self.most:
             kind = "a whole number" if self.whole else "a number"
-            told = f"{option} {text[:40]!r}: this is {kind} from {self.least:g} to {self.most:g}"
+            told = f"{option} {text[:40]!r}: this is {kind} from {self.least:g} to {self.most:.7g}"
             raise Failure(told, code=USAGE)
         return int(number) if self.whole else number
 

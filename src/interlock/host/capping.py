@@ -57,7 +57,7 @@ class Cap:
         kept: int = 256,
         kept_bytes: int = 64 * 1024 * 1024,
     ) -> None:
-        self._text, self._binary, self._blocks = text, binary, max(blocks, 3)
+        self.text, self.binary, self.blocks = text, binary, max(blocks, 3)
         self._most, self._most_bytes = kept, kept_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
@@ -80,14 +80,14 @@ class Cap:
     def _call(self, server: str, result: CallResult) -> Capped:
         content, structured = result.content, result.structured
         first = content[0] if len(content) == 1 and structured is None else None
-        if isinstance(first, TextContent) and len(first.text) <= self._text:  # what most results are
+        if isinstance(first, TextContent) and len(first.text) <= self.text:  # what most results are
             return Capped(result, len(first.text), False)
         work = _Work(self, server)
         content = work.cut(content)
         if structured is not None:
             data = _encode(structured)
             work.size += len(data)
-            if len(data) > self._text:
+            if len(data) > self.text:
                 structured = None
                 note = work.instead("the structured content", data.decode(), "application/json")
                 content = [*content, TextContent(text=note)]
@@ -141,7 +141,7 @@ class Cap:
         if kept.text is None:
             return ResourceContents(uri=uri, mime_type=kept.mime, blob=kept.blob or "")
         begin = max(start if start is not None else _start_in(query), 0)
-        end = begin + max(length if length is not None else self._text, 1)
+        end = begin + max(length if length is not None else self.text, 1)
         text = kept.text[begin:end]
         if end < len(kept.text):
             text += f"\n[… {len(kept.text) - end} more characters: {place}?start={end}]"
@@ -174,7 +174,7 @@ class _Work:
     def cut(self, blocks: list[Any]) -> list[Any]:
         """What is handed on, in the same order, and not too many of them."""
         left = [block for block in self.replaced(blocks) if block is not None]
-        most = self._cap._blocks  # pyright: ignore[reportPrivateUsage]
+        most = self._cap.blocks
         if len(left) <= most:
             return left
         head, tail = most * 3 // 4, most - most * 3 // 4 - 1
@@ -195,7 +195,7 @@ class _Work:
         return f"[{what} of {len(whole)} characters is left out: {where}]"
 
     def _binaries(self, blocks: list[Any]) -> list[Any]:
-        room, after = self._cap._binary, list(blocks)  # pyright: ignore[reportPrivateUsage]
+        room, after = self._cap.binary, list(blocks)
         for number, block in enumerate(blocks):
             data, mime = _binary_of(block)
             if data is None:
@@ -209,7 +209,7 @@ class _Work:
 
     def _others(self, blocks: list[Any]) -> list[Any]:
         """Links, and blocks of a type that is not known here: one by one, as long as there is room for them."""
-        room, after = self._cap._text, list(blocks)  # pyright: ignore[reportPrivateUsage]
+        room, after = self._cap.text, list(blocks)
         for number, block in enumerate(blocks):
             if _text_of(block) is not None or _binary_of(block)[0] is not None:
                 continue
@@ -224,7 +224,7 @@ class _Work:
     def _texts(self, blocks: list[Any]) -> list[Any]:
         """The beginning and the end of all texts as if they were one; the notes of others count as well."""
         texts = [_text_of(block) for block in blocks]
-        total, limit = sum(len(text) for text in texts if text is not None), self._cap._text  # pyright: ignore
+        total, limit = sum(len(text) for text in texts if text is not None), self._cap.text
         self.size += total
         if total <= limit:
             return blocks

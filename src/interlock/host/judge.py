@@ -18,7 +18,7 @@ from .leaves import Kept, Leaves
 from .ledger import Ledger
 from .pins import Definition
 from .policy import Policy
-from .showing import about, shown, warnings
+from .showing import about, shown, title, warnings
 from .user import Ask, Leave, Notice, NoticeKind, User
 
 __all__ = ["Judge", "Question", "Ruling"]
@@ -111,6 +111,7 @@ class Judge:
             deed=deed,
             shown=question.shown or shown(deed),
             why=verdict.because,
+            title=title(deed, question.definition),
             about=about(question.definition),
             scopes=verdict.scopes,
             warnings=(*question.warnings, *warnings(deed)),

@@ -14,7 +14,7 @@ from .deeds import Deed, Kind
 from .diffs import escaped, readable
 from .pins import Definition, Item
 
-__all__ = ["about", "offer", "quoted", "shown", "warnings"]
+__all__ = ["about", "offer", "quoted", "shown", "title", "warnings"]
 
 _SENTENCES: dict[Kind, str] = {
     "launch": "start the server {server}",
@@ -51,12 +51,24 @@ def warnings(deed: Deed) -> tuple[str, ...]:
     return (f"Data of other servers may be in it: {names}.",)
 
 
+def title(deed: Deed, definition: Definition | None) -> str:
+    """What to call the item: its title, else the one of its annotations, else its name (schema#tool)."""
+    members = _members(definition)
+    hints = members.get("annotations")
+    hinted = cast("dict[str, Any]", hints).get("title") if isinstance(hints, dict) else None
+    chosen = next((each for each in (members.get("title"), hinted) if isinstance(each, str) and each), deed.name)
+    return escaped(chosen)
+
+
 def about(definition: Definition | None) -> str:
-    """What the server says of the item, title and description: claims, not facts."""
+    """What the server says of the item: claims, not facts."""
+    said = _members(definition).get("description")
+    return escaped(said) if isinstance(said, str) else ""
+
+
+def _members(definition: Definition | None) -> dict[str, Any]:
     told = msgspec.json.decode(definition.text) if definition is not None else None
-    members = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-    said = [members[name] for name in ("title", "description") if isinstance(members.get(name), str)]
-    return escaped("\n".join(said))
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
 
 
 def offer(server: str, definitions: dict[Item, Definition], costs: dict[Item, int]) -> str:

@@ -32,8 +32,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Exactly what will be sent or started, and to whom: whole, never cut, escaped."""
     why: str
     """Why it is asked: the sentence of the rule."""
+    title: str = ""
+    """What to call the tool or prompt (title, else name; server/tools#tool): the server's choice, escaped."""
     about: str = ""
-    """What the server says of the tool or prompt itself: claims of whom the question is about, escaped."""
+    """What the server says of it: claims of whom the question is about, escaped."""
     scopes: tuple[Scope, ...] = ("once",)
     """For how long leave may be given; anything longer counts as the longest of these."""
     warnings: tuple[str, ...] = ()

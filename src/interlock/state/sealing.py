@@ -19,7 +19,7 @@ from ..wire.errors import LocalError, StoreError, StoreFull
 from .memory_store import MemoryStore
 from .store import Store
 
-__all__ = ["Seal", "new_key"]
+__all__ = ["Seal", "agreed_key", "new_key"]
 
 _VERSION = "s1"
 _PREFIX = len(_VERSION) + 10  # characters: the version, the id of the key, two dots
@@ -30,6 +30,17 @@ _MARGIN = 60.0  # seconds a use is remembered beyond the end of its state: clock
 def new_key() -> bytes:
     """A key to put into the configuration of all replicas."""
     return secrets.token_bytes(32)
+
+
+async def agreed_key(store: Store, name: str) -> bytes:
+    """The one key of all who share this store: whoever comes first makes it, and it stays."""
+    key = new_key()
+    if await store.put(name, key, until=math.inf, expect=0):
+        return key
+    entry = await store.get(name)
+    if entry is None or len(entry.value) != 32:
+        raise StoreError("the sealing key of the store cannot be read: give keys (state_keys=[...])")
+    return entry.value
 
 
 class _Key:
@@ -82,13 +93,7 @@ class Seal:
         self._store = store
         if not self._own:
             return
-        key = new_key()
-        if not await store.put(f"{place}/seal", key, until=math.inf, expect=0):
-            entry = await store.get(f"{place}/seal")
-            if entry is None or len(entry.value) != 32:
-                raise StoreError("the sealing key of the store cannot be read: give keys (state_keys=[...])")
-            key = entry.value
-        self._first = _Key(key)
+        self._first = _Key(await agreed_key(store, f"{place}/seal"))
         self._keys[self._first.prefix] = self._first
 
     def seal(self, payload: bytes) -> str:

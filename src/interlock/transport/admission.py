@@ -11,16 +11,19 @@ import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from ..auth.issuer import AuthorizationServer
 from ..auth.judging import Admitted
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard
 from ..revisions.http_rules import Headers, HttpRefusal
+from ..state.store import State
 from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
 from .http_call import HttpCall, Message, Receive, Send
 from .http_places import below
+from .joining import Sharing
 from .protecting import Protector, protector_of
 from .sending import send_whole
 
@@ -39,12 +42,25 @@ class Admission:
         self, path: str, handler: Any, guard: Guard, *, authenticate: Authenticate | None, auth: Protection | None
     ) -> None:
         auth = auth or getattr(handler, "auth", None)
+        if auth is not None and not isinstance(cast(Any, auth), Protection):
+            told = "issuer.protection()" if isinstance(auth, AuthorizationServer) else "Protection(...)"
+            raise LocalError(f"auth is {type(auth).__name__}: give {told}")
         if auth is not None and authenticate is not None:
             raise LocalError("auth and authenticate both say who asks: give one of them")
         self._authenticate, self._guard = authenticate, guard
         self._protector = None if auth is None else protector_of(auth, path, handler, guard.named)
         self.asks = auth is not None or authenticate is not None
         """Is anybody asked who he is?"""
+
+    def share(self, sharing: Sharing) -> None:
+        """One of several processes: used proofs and nonces are those of all of them."""
+        if (protector := self._protector) is not None:
+            protector.check_shared()
+            sharing.on_ready.append(lambda: protector.share(sharing.state))
+
+    @property
+    def stores(self) -> tuple[State, ...]:
+        return () if self._protector is None else self._protector.stores
 
     # --- for everybody ----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ..revisions.http_rules import HttpRefusal
 from ..wire.errors import LocalError
 from .http_old_sse import MESSAGES, SSE
 
-__all__ = ["Place", "Places", "below", "sign_of_life"]
+__all__ = ["NO_STORE", "Place", "Places", "below", "sign_of_life"]
 
 
 class Place(Enum):
@@ -57,6 +57,7 @@ def _trimmed(path: str) -> str:
 _PLAIN = (("content-type", "application/json"), ("cache-control", "no-store"))
 _SERVING = HttpRefusal(200, _PLAIN, b'{"status":"serving"}')
 _STOPPING = HttpRefusal(503, (*_PLAIN, ("retry-after", "1")), b'{"status":"stopping"}')
+NO_STORE = HttpRefusal(503, (*_PLAIN, ("retry-after", "5")), b'{"status":"no store"}')
 _NOT_SO = HttpRefusal(405, (*_PLAIN, ("allow", Place.HEALTH.value)), b'{"status":"ask with GET"}')
 
 

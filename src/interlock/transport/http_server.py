@@ -34,6 +34,7 @@ from .http_sessions import SessionBounds, Sessions
 from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
+from .pulse import Pulse
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 
@@ -109,6 +110,9 @@ class HttpApp:
         asker = asker_of(handler)
         self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
         self.shared = self._sharing is not None
+        if self._sharing is not None:
+            self._admission.share(self._sharing)
+        self._pulse = Pulse(self._sharing, (getattr(handler, "store", None), *self._admission.stores))
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
@@ -145,6 +149,8 @@ class HttpApp:
         try:
             refusal = self._refusal(place, scope["method"], headers)
             if refusal is not None:
+                if place is Place.HEALTH and self._pulse.matters:
+                    refusal = await self._pulse.judged(refusal)
                 await call.refuse(refusal)
                 return
             self._calls.add(call)

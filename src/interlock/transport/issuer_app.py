@@ -17,7 +17,7 @@ from ..auth.steps import Ask, Said
 from ..auth.urls import checked_url
 from ..revisions.http_guard import Guard
 from ..revisions.http_rules import Headers
-from ..wire.errors import LocalError
+from ..wire.errors import LocalError, StoreError
 from .asks import asked
 from .endpoints import endpoint_of
 from .http_call import Message, Receive, Send
@@ -27,8 +27,10 @@ __all__ = ["IssuerApp"]
 
 log = logging.getLogger("interlock.http")
 _BODY_BYTES = 64 * 1024
-_SECONDS = 30.0  # for the body to come, and for the answer to be found
-_AT_ONCE = 100  # requests; further ones are 503
+_BODY_SECONDS = 10.0  # for the body to come; then 408
+_SECONDS = 30.0  # for the answer to be found
+_AT_ONCE = 100  # requests that are answered; further ones are 503
+_COMING = 1000  # requests whose body is not there yet: who sends slowly takes no place from who is answered
 _FORM = b"application/x-www-form-urlencoded"
 _JSON = b"application/json"
 _BUSY = Reply(503, (("retry-after", "1"),))
@@ -48,7 +50,7 @@ class IssuerApp:
         self._clients = ClientStore(server, self._ask)
         self._door = Door(server, self._clients, grants)
         self._desk = Desk(server, self._clients, grants, self._ask)
-        self._running = 0
+        self._running = self._coming = 0
         above = server.path
         documents = {checked_url(url, "metadata").path: self._metadata for url in issuer_urls(server.issuer)}
         self._routes: dict[tuple[str, str], tuple[_Answer, bytes | None]] = {
@@ -72,15 +74,8 @@ class IssuerApp:
             return
         if scope["type"] != "http":
             raise LocalError(f"ASGI {scope['type']!r} is nothing that an authorization server speaks")
-        if self._running >= _AT_ONCE:
-            await send_whole(send, _BUSY.status, _BUSY.headers, _BUSY.body)
-            return
-        self._running += 1
-        try:
-            reply = await self._reply(scope, receive)
-            await send_whole(send, reply.status, reply.headers, reply.body)
-        finally:
-            self._running -= 1
+        reply = await self._reply(scope, receive)
+        await send_whole(send, reply.status, reply.headers, reply.body)
 
     async def _reply(self, scope: Message, receive: Receive) -> Reply:
         headers = Headers(scope["headers"])
@@ -92,17 +87,41 @@ class IssuerApp:
         answer, kind = route
         if kind is not None and (headers.get(b"content-type") or b"").partition(b";")[0].strip().lower() != kind:
             return OAuthError("invalid_request", f"Content-Type must be {kind.decode()}", 415).reply()
+        body = await self._come(receive) if kind is not None else b""
+        if isinstance(body, Reply):
+            return body
+        return await self._answered(lambda: answer(scope, headers, body))
+
+    async def _come(self, receive: Receive) -> bytes | Reply:
+        if self._coming >= _COMING:
+            return _BUSY
+        self._coming += 1
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await _body(receive)
+        except TimeoutError:
+            return OAuthError("invalid_request", "the body did not come in time", 408, ("connection", "close")).reply()
+        finally:
+            self._coming -= 1
+        return OAuthError("invalid_request", f"at most {_BODY_BYTES} bytes", 413).reply() if body is None else body
+
+    async def _answered(self, answer: Callable[[], Awaitable[Reply]]) -> Reply:
+        if self._running >= _AT_ONCE:
+            return _BUSY
+        self._running += 1
         try:
             async with asyncio.timeout(_SECONDS):
-                body = await _body(receive) if kind is not None else b""
-                if body is None:
-                    return OAuthError("invalid_request", f"at most {_BODY_BYTES} bytes", 413).reply()
-                return await answer(scope, headers, body)
+                return await answer()
         except TimeoutError:
             return OAuthError("temporarily_unavailable", "this took too long", 503).reply()
+        except StoreError as error:
+            log.warning("! the store of the authorization server cannot be used: %s", error)
+            return OAuthError("temporarily_unavailable", "nothing can be kept here now: try again", 503).reply()
         except Exception:
             log.exception("! the authorization server failed")
             return OAuthError("server_error", "something went wrong here", 500).reply()
+        finally:
+            self._running -= 1
 
     def _no_route(self, path: str) -> Reply:
         if not self.serves(path):
@@ -122,36 +141,43 @@ class IssuerApp:
         return as_json(200, self.server.key_set(), ("cache-control", "public, max-age=300"))
 
     async def _show(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._door.show(scope.get("query_string", b"").decode("latin-1"))
+        query, cookies = scope.get("query_string", b"").decode("latin-1"), headers.as_text().get("cookie", "")
+        return await self._door.show(query, cookies, _address(scope))
 
     async def _decide(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._door.decide(body, headers.as_text())
+        return await self._door.decide(body, headers.as_text(), _address(scope))
 
     async def _token(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._desk.token(body, headers.as_text())
+        return await self._desk.token(body, headers.as_text(), _address(scope))
 
     async def _revoke(self, scope: Message, headers: Headers, body: bytes) -> Reply:
-        return await self._desk.revoke(body, headers.as_text())
+        return await self._desk.revoke(body, headers.as_text(), _address(scope))
 
     async def _register(self, scope: Message, headers: Headers, body: bytes) -> Reply:
         try:
-            return as_json(201, await self._clients.register(body))
+            return as_json(201, await self._clients.register(body, _address(scope)))
         except OAuthError as error:
             return error.reply()
 
 
+def _address(scope: Message) -> str:
+    """Of whoever connected: the client, or a proxy before it."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 async def _body(receive: Receive) -> bytes | None:
     """The whole of it; None for one that is too long or never ends."""
-    parts: list[bytes] = []
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > _BODY_BYTES:
+        body += message.get("body", b"")
+        if len(body) > _BODY_BYTES:
             return None
         if not message.get("more_body"):
-            return b"".join(parts)
+            return bytes(body)
 
 
 async def _live(receive: Receive, send: Send) -> None:

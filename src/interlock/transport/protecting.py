@@ -6,37 +6,40 @@ The rules are in auth/judging.py; here its questions to the issuer become reques
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ..auth.judging import Admitted, Judge, Turned, Unsure
-from ..auth.proofs import BadProof
+from ..auth.proofs import BadProof, Nonces
 from ..auth.protection import Protection, metadata_document, metadata_paths
-from ..auth.steps import Ask, Said, Step
+from ..auth.steps import Ask, Said, Step, driven
 from ..auth.urls import checked_url, origin_in
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
-from ..state.store import Store
-from ..wire.errors import InternalError, StoreFull
+from ..state.sealing import agreed_key
+from ..state.store import State
+from ..wire.errors import InternalError, LocalError, NotOpen, StoreError
 from ..wire.exchange import Principal
+from ..wire.frames import is_batch
 from .asks import asked
 from .endpoints import endpoint_of
 from .issuer_app import IssuerApp
 
-__all__ = ["Protector", "ScopesOf", "driven", "protector_of"]
+__all__ = ["Protector", "ScopesOf", "protector_of"]
 
-T = TypeVar("T")
 ScopesOf = Callable[[str, Principal], tuple[str, ...]]
 """The scopes that a tool needs, as far as it is there for this caller."""
 log = logging.getLogger("interlock.http")
 _SECONDS = 10.0  # for everything that is asked of the issuer about one request; then 503
+_MOST_ASKED = 64  # tokens that the issuer is asked about at once; for further ones 503
 _METADATA_AGE = "public, max-age=300"
 
 
@@ -49,14 +52,18 @@ class Protector:
         path: str,
         *,
         name: str | None = None,
-        store: Store | None = None,
+        store: State | None = None,
         scopes_of: ScopesOf | None = None,
         allowed_hosts: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._judge = Judge(protection, clock)
+        self._judge, self._clock = Judge(protection, clock), clock
         self._issuer = endpoint_of(protection.issuer, allowed_hosts=protection.allowed_hosts)
-        self._store = store or MemoryStore()
+        self._store: State = store or MemoryStore()
+        self._brought = self._store.shared
+        self._agreed = not (protection.nonces and self._store.shared)
+        """Are our nonces those of all who share the store?"""
+        self._rules = protection
         self._scopes_of = scopes_of
         server = protection.server
         self.beside = None if server is None else IssuerApp(server, allowed_hosts=allowed_hosts)
@@ -64,10 +71,37 @@ class Protector:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         parts = checked_url(protection.resource, "resource")
         self._above = origin_in(parts) + parts.path.removesuffix(path)
+        self._asking = 0
         self._each_its_own = protection.introspection is not None  # questions about different tokens
         document = msgspec.json.encode(metadata_document(protection, name))
         headers = (("content-type", "application/json"), ("cache-control", _METADATA_AGE))
         self._documents = {path: HttpRefusal(200, headers, document) for path in metadata_paths(protection)}
+
+    def check_shared(self) -> None:
+        """Can several processes serve this together? Each would give codes that the others do not know."""
+        if self.beside is not None and not self.beside.server.store.shared:
+            raise LocalError(
+                "several processes are one authorization server only if they share its store: give the "
+                "AuthorizationServer store=SQLiteStore(path) and key=, or run one process"
+            )
+
+    @property
+    def stores(self) -> tuple[State, ...]:
+        """Without them nobody gets a token, or gets in with one."""
+        return (self._store,) if self.beside is None else (self._store, self.beside.server.store)
+
+    async def share(self, store: State) -> None:
+        """From now on with all who have this store, unless the server brought one of its own that others see.
+
+        Called again where an application begins again: what was opened for it before is closed.
+        """
+        if not self._brought:
+            self._store, self._agreed = store, not self._rules.nonces
+
+    async def _agree(self) -> None:
+        name = hashlib.sha256(self._rules.resource.encode()).hexdigest()[:16]
+        self._judge.nonces = Nonces(self._clock, key=await agreed_key(self._store, f"{name}/nonce"))
+        self._agreed = True
 
     def serves(self, path: str) -> bool:
         return path in self._documents or (self.beside is not None and self.beside.serves(path))
@@ -83,12 +117,14 @@ class Protector:
         token, proof = (_text(headers, name) for name in (b"authorization", b"dpop"))
         begin = partial(self._judge.judge, token, proof, verb, self._above + place)
         try:
+            if not self._agreed:
+                await self._agree()
             found = await self._judged(begin)
             if found.proof is not None and not await self._first(found):
                 raise self._judge.unproved(BadProof("the proof was used before"))
         except Turned as turned:
             return _refusal(turned)
-        except (Unsure, TimeoutError, StoreFull) as error:
+        except (Unsure, TimeoutError, StoreError, NotOpen) as error:
             log.warning("! a token could not be checked: %s", error)
             told = InternalError("Tokens cannot be checked at the moment: try again")
             return HttpRefusal.saying(503, told, ("retry-after", "5"))
@@ -103,10 +139,21 @@ class Protector:
             return end.value
         async with asyncio.timeout(_SECONDS):
             if self._each_its_own:
-                return await driven(flow, step, self._ask)
+                return await self._shown(flow, step)
             flow.close()
             async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
                 return await driven(begin(), None, self._ask)
+
+    async def _shown(self, flow: Generator[Step, Any, Admitted], step: Step) -> Admitted:
+        """To the issuer, who is asked about so many tokens at once and no more: anybody can make them up."""
+        if self._asking >= _MOST_ASKED:
+            flow.close()
+            raise Unsure(f"the issuer is being asked about {_MOST_ASKED} tokens already")
+        self._asking += 1
+        try:
+            return await driven(flow, step, self._ask)
+        finally:
+            self._asking -= 1
 
     async def _ask(self, step: Ask) -> Said:
         return await asked(step, self._issuer)
@@ -136,24 +183,6 @@ def protector_of(protection: Protection, path: str, handler: Any, allowed_hosts:
     return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, allowed_hosts=allowed_hosts)
 
 
-async def driven(flow: Generator[Step, Any, T], step: Step | None, ask: Callable[[Ask], Awaitable[Said]]) -> T:
-    """A flow that has nothing but questions, up to its end; `step` is its first one if it has begun."""
-    try:
-        step = step or next(flow)
-        while True:
-            assert isinstance(step, Ask)
-            try:
-                said = await ask(step)
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(said)
-    except StopIteration as end:
-        return end.value
-    finally:
-        flow.close()
-
-
 class _Call(msgspec.Struct):
     method: Any = None
     params: Raw | UnsetType = UNSET
@@ -163,26 +192,32 @@ class _Named(msgspec.Struct):
     name: str
 
 
-_calls = msgspec.json.Decoder(_Call | list[_Call])
+_calls = msgspec.json.Decoder(_Call)
+_batches = msgspec.json.Decoder(list[Raw])
 _names = msgspec.json.Decoder(_Named)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _called(body: bytes) -> list[str]:
-    """The tools that are called; what cannot be read calls none, and is refused where it is read for good."""
+    """The tools that are called; what cannot be read calls none, and is refused where it is read for good.
+
+    A batch is read member by member, as it is carried out: one that is no call hides none of the others.
+    """
     try:
-        found: Any = _calls.decode(body)
+        members = _batches.decode(body) if is_batch(body) else [body]
     except _UNREADABLE:
         return []
-    names: list[str] = []
-    calls = cast("list[_Call]", found if isinstance(found, list) else [found])
-    for call in calls:
-        if call.method == "tools/call" and call.params is not UNSET:
-            try:
-                names.append(_names.decode(call.params).name)
-            except _UNREADABLE:
-                continue
-    return names
+    return [name for member in members if (name := _name_in(member)) is not None]
+
+
+def _name_in(member: bytes | Raw) -> str | None:
+    try:
+        call = _calls.decode(member)
+        if call.method != "tools/call" or call.params is UNSET:
+            return None
+        return _names.decode(call.params).name
+    except _UNREADABLE:
+        return None
 
 
 def _text(headers: Headers, name: bytes) -> str | None:
