@@ -79,6 +79,7 @@ def test_notices_and_logs():
     assert shown(Notice(kind="denied", text="no")) == "! no\n"
     assert shown(Notice(kind="log", text="notes info: x", name="info")) == "  notes info: x\n"
     assert shown(Notice(kind="calling", text="tool 'add'")) == "  … running: tool 'add'\n"
+    assert shown(Notice(kind="calling", text="elicitation 'x'")) == ""
     assert shown(Notice(kind="done", text="x")) == ""  # the conversation says it
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from interlock import Context, Server
 from interlock.cli.chat_room import ChatRoom, Watched
 from interlock.cli.chat_screen import Screen
+from interlock.cli.floor import Floor
 from interlock.host.audit import MemoryAudit
 from interlock.host.conversation import Conversation
 from interlock.host.host import Host
@@ -62,7 +63,7 @@ async def chat(*lines, model=None, server=None, allow=True, before=None, **optio
     user.tell = shown.tell
     async with Host({"house": server or house()}, user=user, audit=book, **options) as host:
         talk = Conversation(HostTools(host), model or PlainModel(), on_event=shown.happened)
-        room = ChatRoom(host, talk, shown, read, book)
+        room = ChatRoom(host, talk, shown, read, book, Floor(lambda: shown.warn("a question waits")))
         room.text = screen.getvalue
         yield room
 

@@ -23,6 +23,7 @@ from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
 from .failing import OK, USAGE, Failure
+from .floor import Floor
 from .line_reader import LineReader
 from .pointing import Aim, aim_of
 from .showing import one_line
@@ -73,6 +74,7 @@ _OPTIONS: dict[str, Kind] = {
     "env": "texts",
     "cwd": "text",
 }
+_START_WAIT = 3_600.0  # seconds: a person may think about what is to be started; servers have bounds of their own
 
 
 def command(words: list[str]) -> int:
@@ -85,27 +87,28 @@ def command(words: list[str]) -> int:
 
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
+    floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
     book = Watched(FileAudit(home / "audit.jsonl"))
     model, servers = model_of(words.options.get("model", "plain"), words.options.get("base-url")), _servers(words)
     host = Host(
         servers,
         config=words.texts("config") or None,
         policy=words.options.get("policy"),
-        user=TerminalUser(screen, terminal_or_none()),
+        user=TerminalUser(screen, terminal_or_none(), floor),
         home=home,
         audit=book,
         budget=words.options.get("budget"),
         models=[model],
         roots=_roots(words),
         log_level=words.options.get("log", "warning"),
-        start_wait=60.0,
+        start_wait=_START_WAIT,
     )
     if not host.members:
         raise Failure("which servers?", code=USAGE, hint="interlock chat server.py, or --config mcp.json")
     async with host:
         conversation = _conversation(words, host, model, screen)
         reader = LineReader(home / "history")
-        room = ChatRoom(host, conversation, screen, reader.read, book)
+        room = ChatRoom(host, conversation, screen, reader.read, book, floor)
         reader.completes(room.complete)
         _welcome(screen, host, model)
         try:

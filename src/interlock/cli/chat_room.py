@@ -14,6 +14,7 @@ from ..host.host import Host
 from ..wire.errors import InterlockError
 from .chat_screen import Screen
 from .chat_words import attach, candidates, obey
+from .floor import Floor
 from .showing import plain
 
 __all__ = ["ChatRoom", "Watched"]
@@ -34,10 +35,11 @@ class ChatRoom:
         screen: Screen,
         read: Callable[[str], Coroutine[Any, Any, str | None]],
         book: Watched,
+        floor: Floor,
     ) -> None:
         self.host, self.conversation, self.screen = host, conversation, screen
         self.over = False
-        self._read, self._book = read, book
+        self._read, self._book, self._floor = read, book, floor
         self._loop = asyncio.get_running_loop()
         self._step: asyncio.Task[Any] | None = None
 
@@ -46,9 +48,11 @@ class ChatRoom:
         self._loop.add_signal_handler(signal.SIGINT, self._interrupted)
         try:
             while not self.over:
-                line = await self._read(_PROMPT)
+                async with self._floor.for_prompt():
+                    line = await self._read(_PROMPT)
                 if line is None:
                     break
+                await self._floor.answered()
                 if line.strip():
                     await self._stoppable(self._do(line.strip()))
         finally:

@@ -28,6 +28,7 @@ __all__ = ["Screen"]
 _DIM, _BOLD, _RED, _YELLOW, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 _LEVELS = {"warning": _YELLOW, "error": _RED, "critical": _RED, "alert": _RED, "emergency": _RED}
 _TOLD = {"denied": _YELLOW, "quarantined": _YELLOW, "cut": _DIM, "server": _DIM, "audit": _RED, "asked": _YELLOW}
+_RUN = ("tool", "resource", "prompt")  # answers to servers are shown by their questions
 _LONGEST_RESULT = 400  # characters of a result that are shown; all of it is in the transcript
 
 
@@ -114,7 +115,8 @@ class Screen:
         if notice.kind == "done":
             return  # the conversation says it, with what came back
         if notice.kind == "calling":
-            self.dim(f"  … running: {plain(notice.text)}")
+            if notice.text.startswith(_RUN):
+                self.dim(f"  … running: {plain(notice.text)}")
         elif notice.kind == "log":
             self.line(f"  {plain(notice.text)}", _LEVELS.get(notice.name, _DIM))
         else:

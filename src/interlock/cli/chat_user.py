@@ -18,6 +18,7 @@ from ..host.pages import page_at
 from ..host.user import Ask, Leave, Notice
 from ..wire.errors import InvalidParams
 from .chat_screen import Screen
+from .floor import Floor
 from .forms import Answerer
 from .showing import as_json, block_text, one_line, plain
 from .terminal import Person
@@ -33,9 +34,9 @@ _CAN_EDIT = ("tool", "prompt")
 class TerminalUser:
     """The `User` of a host. Without a `person` nobody can be asked, and everything is refused."""
 
-    def __init__(self, screen: Screen, person: Person | None) -> None:
+    def __init__(self, screen: Screen, person: Person | None, floor: Floor | None = None) -> None:
         self._screen, self._person = screen, person
-        self._turn = asyncio.Lock()
+        self._floor = floor if floor is not None else Floor(lambda: None)
 
     def tell(self, notice: Notice) -> None:
         self._screen.tell(notice)
@@ -43,7 +44,7 @@ class TerminalUser:
     # --- deeds ------------------------------------------------------------------------------------
 
     async def allow(self, ask: Ask) -> Leave:
-        async with self._turn:
+        async with self._floor.for_question():
             self._show(ask)
             letters = [_SCOPES[scope] for scope in ask.scopes] or ["y"]
             if ask.deed.kind in _CAN_EDIT:
@@ -91,7 +92,7 @@ class TerminalUser:
     # --- questions of servers ---------------------------------------------------------------------
 
     async def review_sampling(self, server: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        async with self._turn:
+        async with self._floor.for_question():
             self._screen.line()
             self._screen.bold(f"The server {one_line(server, 60)!r} asks a model of yours:")
             self._show_request(request)
@@ -100,7 +101,7 @@ class TerminalUser:
     async def review_answer(
         self, server: str, request: dict[str, Any], answer: dict[str, Any]
     ) -> dict[str, Any] | None:
-        async with self._turn:
+        async with self._floor.for_question():
             self._screen.line()
             self._screen.bold(f"The model {one_line(str(answer.get('model')), 60)!r} answered:")
             self._screen.line(_content(answer.get("content")))
@@ -125,7 +126,7 @@ class TerminalUser:
         return what if letter == "y" and what else None
 
     async def fill(self, server: str, message: str, schema: dict[str, Any]) -> dict[str, Any]:
-        async with self._turn:
+        async with self._floor.for_question():
             if self._person is None:
                 return {"action": "decline"}
             self._screen.line()
@@ -147,7 +148,7 @@ class TerminalUser:
             return {"action": "cancel"}
 
     async def open_page(self, server: str, url: str, message: str) -> bool:
-        async with self._turn:
+        async with self._floor.for_question():
             self._screen.line()
             self._screen.bold(f"The server {one_line(server, 60)!r} wants you to open a page: {one_line(message, 300)}")
             self._screen.line(f"  {plain(url)}")
