@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from .client.supervisor import StateChange as StateChange
     from .client.supervisor import Supervision as Supervision
     from .client.sync_client import SyncClient as SyncClient
+    from .host.conversation import Conversation as Conversation
     from .host.deeds import Denied as Denied
     from .host.host import Host as Host
+    from .host.host_tools import HostTools as HostTools
     from .host.members import Seat as Seat
     from .host.policy import Policy as Policy
     from .host.policy import Rule as Rule
@@ -105,6 +107,7 @@ _WHERE = {
     "ConfigError": "client.config_text",
     "ConnectionEnded": "wire.errors",
     "ConnectionLost": "wire.errors",
+    "Conversation": "host.conversation",
     "Context": "server.context",
     "Declined": "server.questions",
     "Denied": "host.deeds",
@@ -114,6 +117,7 @@ _WHERE = {
     "File": "server.blocks",
     "HandshakeFailed": "wire.errors",
     "Host": "host.host",
+    "HostTools": "host.host_tools",
     "Icon": "wire.types.common",
     "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
@@ -181,6 +185,7 @@ __all__ = [
     "ConfigError",
     "ConnectionEnded",
     "ConnectionLost",
+    "Conversation",
     "Context",
     "Declined",
     "Denied",
@@ -190,6 +195,7 @@ __all__ = [
     "File",
     "HandshakeFailed",
     "Host",
+    "HostTools",
     "Icon",
     "IdentityProvider",
     "Image",
