@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 from contextlib import asynccontextmanager
 
 import pytest
 
 from interlock import CannotAsk, Context, Declined, Host, Policy, Seat, Server
-from interlock.cli.chat_screen import Screen
-from interlock.cli.chat_user import TerminalUser
 from interlock.host.audit import MemoryAudit
 from interlock.host.models.model import ModelFacts
 from interlock.host.models.scripted import ScriptedModel
@@ -21,6 +18,7 @@ from interlock.server.rate_limits import Rate
 from interlock.wire.errors import InterlockError
 from support.chatting import said
 from support.giving import SINCE_2025_06, SINCE_2025_11
+from support.typing_person import at_terminal
 from support.wire_peer import ALL, MODERN
 
 HANDSHAKES = tuple(revision for revision in ALL if revision not in MODERN)
@@ -80,24 +78,15 @@ async def hosting(user, revision, **more):
         yield host
 
 
-class Typist:
-    """Somebody at a terminal who types these lines."""
+def browser():
+    """What was opened, and an opener that opens nothing else."""
+    opened = []
 
-    def __init__(self, *lines):
-        self.lines, self.asked = [*lines], []
+    async def opener(url):
+        opened.append(url)
+        return True
 
-    def say(self, text):
-        self.asked.append(text)
-
-    async def ask(self, shown):
-        self.asked.append(shown)
-        await asyncio.sleep(0)
-        return self.lines.pop(0) if self.lines else None
-
-
-def at_terminal(*lines):
-    screen, typist = io.StringIO(), Typist(*lines)
-    return TerminalUser(Screen(screen), typist), screen, typist
+    return opened, opener
 
 
 def model(name="scripted", **facts):
@@ -339,12 +328,7 @@ async def test_a_server_that_asks_all_the_time_is_slowed_down():
 @pytest.mark.requirement("ELICIT-006", "ELICIT-034", "ELICIT-035", "ELICIT-036", "ELICIT-038")
 @over_pages
 async def test_a_page_is_shown_whole_with_its_host_and_opened_only_after_a_yes(revision):
-    opened = []
-
-    async def opener(url):
-        opened.append(url)
-        return True
-
+    opened, opener = browser()
     for typed, answer in (("n", "declined"), ("y", "agreed: none")):
         user, screen, _ = at_terminal(typed)
         async with hosting(user, revision, opener=opener) as host:
@@ -358,12 +342,7 @@ async def test_a_page_is_shown_whole_with_its_host_and_opened_only_after_a_yes(r
 @pytest.mark.requirement("ELIC-55", "ELICIT-035")
 @over_pages
 async def test_no_rule_opens_a_page_in_the_place_of_the_user(revision):
-    opened = []
-
-    async def opener(url):
-        opened.append(url)
-        return True
-
+    opened, opener = browser()
     rules = Policy(defaults={"definitions": "allow", "tool": "allow", "open_url": "allow"})
     user = ScriptedUser(open_page=False)
     async with hosting(user, revision, policy=rules, opener=opener) as host:
@@ -382,11 +361,8 @@ async def test_nothing_is_fetched_from_a_page(revision):
         visits.append(await reader.read(1))
         writer.close()
 
-    async def opener(url):
-        return True
-
     listener = await asyncio.start_server(visited, "127.0.0.1", 0)
-    async with listener, hosting(ScriptedUser(open_page=True), revision, opener=opener) as host:
+    async with listener, hosting(ScriptedUser(open_page=True), revision, opener=browser()[1]) as host:
         port = listener.sockets[0].getsockname()[1]
         assert "agreed" in await host.said("page", url=f"http://127.0.0.1:{port}/")
         assert visits == []
@@ -417,12 +393,8 @@ async def test_a_suspicious_page_is_warned_of_and_nothing_else_can_be_clicked(re
 @pytest.mark.requirement("ELIC-24", "ELIC-29", "ELIC-31", "ELICIT-017")
 async def test_the_end_of_a_page_is_told_once_and_nothing_waits_for_it():
     """The id means nothing but itself; the call can be made again, or be left, whether the end is told or not."""
-
-    async def opener(url):
-        return True
-
     user = ScriptedUser(open_page=True)
-    async with hosting(user, HANDSHAKES[-1], opener=opener) as host:
+    async with hosting(user, HANDSHAKES[-1], opener=browser()[1]) as host:
         callbacks = host.questions.for_server("bookings")
         params = {"mode": "url", "message": "Pay", "url": "https://bank.example/", "elicitationId": "../?\x00"}
         assert await callbacks["elicit_url"](params) == {"action": "accept"}
