@@ -165,37 +165,34 @@ class Verbs:
         entry: Entry[Tool] | Entry[Prompt] | None = None,
     ) -> T:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-
-        async def send(sent: Any) -> T:
-            member = self.members[deed.server]
-            member.enter()  # from here on it is not stopped for idleness
-            try:
-                return await self._asked(deed, patience, lambda client: ask(client, sent), entry)
-            finally:
-                member.leave()
-
+        send = partial(self._asked, deed, patience, ask, entry)
         return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
         self,
         deed: Deed,
         patience: Patience,
-        ask: Callable[[Client], Awaitable[T]],
+        ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None,
+        sent: Any,
     ) -> T:
         """Clients of a host repeat nothing by themselves: what provably did not leave is sent again from here, when it
         is known what is on the other end now."""
-        retries = 0
-        while True:
-            client = self._at_hand(deed.server) or await self._reached(deed.server, patience)
-            if entry is not None:
-                self._check_same(deed, entry)
-            try:
-                return await ask(client)
-            except ConnectionEnded as ended:
-                retries += 1
-                if ended.sent is not False or retries > _RETRIES or self.members[deed.server].state == "stopped":
-                    raise
+        member, retries = self.members[deed.server], 0
+        member.enter()  # from here on it is not stopped for idleness
+        try:
+            while True:
+                client = self._at_hand(deed.server) or await self._reached(deed.server, patience)
+                if entry is not None:
+                    self._check_same(deed, entry)
+                try:
+                    return await ask(client, sent)
+                except ConnectionEnded as ended:
+                    retries += 1
+                    if ended.sent is not False or retries > _RETRIES or member.state == "stopped":
+                        raise
+        finally:
+            member.leave()
 
     def _at_hand(self, server: str) -> Client | None:
         """Its client, if nothing has to be waited for."""
