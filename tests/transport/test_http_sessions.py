@@ -6,6 +6,7 @@ import json
 import pytest
 
 from interlock import Context, Server
+from interlock.revisions.watching import watched_bytes
 from interlock.transport import http_server, http_sessions
 from interlock.transport.http_server import HttpApp, SessionBounds, Timing
 from interlock.transport.http_streams import Keeping
@@ -247,6 +248,7 @@ async def test_other_methods_are_405_with_those_that_are_served():
 
 def test_sessions_end_with_their_loop():
     house, ids = House(), []
+    house.server.resource("note://{id}")(lambda id: id)
 
     async def live(close):
         peer = await house.open().__aenter__()
@@ -254,6 +256,8 @@ def test_sessions_end_with_their_loop():
             assert (await peer.post(request(1), mcp_session_id=id).answer()).status == status
         ids.append(peer.id)
         assert len(house.app._sessions) == 1
+        await peer.call("resources/subscribe", uri="note://1").answer()
+        assert house.app._sessions._around.watching.held == watched_bytes(["note://1"])
         if close:
             await house.app.settle(0)
 

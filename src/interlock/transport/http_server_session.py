@@ -88,13 +88,15 @@ class Session:
         self.ready = False
         self._end: ConnectionEnded | None = None
         self._revision: Revision | None = None
+        self.meter = WatchMeter(around.watching, self.caller)
+        """What it watches."""
         self._side = ServerSide(
             around.handler,
             around.rows,
             strict=around.strict,
             principal=principal,
             on_ready=self._on_ready,
-            meter=WatchMeter(around.watching, self.caller),
+            meter=self.meter,
         )
         self._side.attach(self)
 

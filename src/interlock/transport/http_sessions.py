@@ -210,6 +210,8 @@ class Sessions:
         """What lived on a loop that is over has ended with it."""
         if self._loop is not loop:
             self._loop, self._sweeper = loop, None
+            for session in self._by_id.values():
+                session.meter.end()
             self._by_id.clear()
             self._seats.clear()
             self._said.clear()
