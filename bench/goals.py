@@ -46,6 +46,8 @@ GOALS = (
     Goal("client-16", "mcp", 3, "≥ 3 × mcp"),
     Goal("asking", "", 4, "≤ 4 plain calls"),
     Goal("sync", "", 3, "≤ 3 × an async one"),
+    Goal("host", "", 1.3, "≤ 1.3 plain calls"),
+    Goal("merge", "", 1, "≤ the listing"),
     Goal("list", "mcp", 10, "≥ 10 × mcp"),
 )
 

@@ -6,6 +6,7 @@ import probes
 from client_rounds import AT_ONCE, Clients
 from driver import Driver
 from holding import Holding
+from host_rounds import Hosts
 from http_driver import CONNECTIONS
 from http_rounds import MANY, OverHttp
 from messages import HANDSHAKE, Era, listing
@@ -68,6 +69,8 @@ MEASURES = {
             2,
         ),
         Measure("sync", "stdio tools/call of a plain function, 64 in flight", "async calls", False, 2),
+        Measure("host", "stdio tools/call through a host that pins, decides, caps and audits", "plain calls", False, 2),
+        Measure("merge", "1,000 tools of 20 servers merged into one catalogue", "listings", False, 2),
         Measure("list", "stdio tools/list of 500 tools, one at a time, p50", "µs", False, 0),
     )
 }
@@ -94,6 +97,7 @@ class Bench(Rounds):
         OverHttp(self._contestants, self._wanted, self._plan, self.samples).run()
         Holding(self._contestants, self._wanted, self._plan, self.samples).run()
         Clients(self._contestants, self._wanted, self._plan, self.samples).run()
+        Hosts(self._contestants, self._wanted, self._plan, self.samples).run()
         for number in range(self._plan.author_rounds):
             self._author_round(number, self._wanted & {"sync", "list"})
 

@@ -33,6 +33,9 @@ class Plan:
     asking_seconds: float
     author_rounds: int
     list_calls: int
+    host_rounds: int
+    host_seconds: float
+    merges: int
 
 
 FULL = Plan(
@@ -62,6 +65,9 @@ FULL = Plan(
     asking_seconds=0.8,
     author_rounds=5,
     list_calls=200,
+    host_rounds=5,
+    host_seconds=2.0,
+    merges=20,
 )
 
 QUICK = Plan(
@@ -91,4 +97,7 @@ QUICK = Plan(
     asking_seconds=0.4,
     author_rounds=2,
     list_calls=50,
+    host_rounds=2,
+    host_seconds=0.6,
+    merges=5,
 )

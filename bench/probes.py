@@ -113,6 +113,19 @@ def client_per_second(contestant: Contestant, url: str, stateless: bool, at_once
     return float(answer["calls_per_second"])
 
 
+def host_ratio(contestant: Contestant, seconds: float) -> float:
+    """How many plain calls one through a host costs."""
+    inside = _python_of(contestant)
+    command = [inside.python, str(_INSIDE / "host_calls.py"), "calls", str(inside.server_file), str(seconds)]
+    return float(_answer(command, _START_SECONDS + 3 * seconds, beside_server=True)["ratio"])
+
+
+def merge_ratio(contestant: Contestant, times: int) -> float:
+    """How many times the listing of all tools their merge costs."""
+    command = [_python_of(contestant).python, str(_INSIDE / "host_calls.py"), "merge", str(times)]
+    return float(_answer(command, _START_SECONDS + times)["ratio"])
+
+
 def killed_child_ms(contestant: Contestant, kills: int) -> tuple[list[float], list[str]]:
     """Milliseconds of each kill, and the names of the exception classes that came."""
     inside = _python_of(contestant)

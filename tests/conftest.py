@@ -19,8 +19,8 @@ from support.manifest import Listener
 from support.watchdog import watched
 
 _MAY_STAY = ("interlock-handler", "asyncio_", "asyncio-waitpid-")
-DEADLINE = 120.0  # seconds after which a test counts as hung; nothing is measured with it
-HUNG, INSTALLS = 150.0, 900.0  # the same for what does not come back to its loop; of tests that may have to install
+DEADLINE = 240.0  # seconds after which a test counts as hung; nothing is measured with it
+HUNG, INSTALLS = 300.0, 900.0  # the same for what does not come back to its loop; of tests that may have to install
 
 
 @pytest.hookimpl(wrapper=True)

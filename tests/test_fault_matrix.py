@@ -47,8 +47,9 @@ def cells(carrier, faults):
 
 
 async def outcome(carrier, script, seconds):
+    opening = 40.0 if script.step == "tools/call" else None
     async with hostile(carrier, script) as target:
-        return await visit(target, seconds=seconds, hang=60, keepalive=None)
+        return await visit(target, seconds=seconds, opening=opening, hang=60, keepalive=None)
 
 
 async def outcomes(carrier, scripts, at_once):

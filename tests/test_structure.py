@@ -29,8 +29,9 @@ ROOMS = {
     "transport": 4,
     "server": 5,
     "client": 5,
-    "cli": 6,
-    "testing": 7,
+    "host": 6,
+    "cli": 7,
+    "testing": 8,
 }
 ANYBODY = {"interlock.version"}  # may be imported from every room
 HEAVY = {
@@ -150,11 +151,10 @@ def test_there_is_no_cycle_between_modules():
 
 def test_imports_are_late_only_where_it_pays():
     late = {(short(path), module) for path in FILES for module, is_late in imports_in(path, types_too=True) if is_late}
-    # `interlock version` must not pay for a server, and `run` is the only command that touches the streams; a server
-    # over stdio is started by every launch of a host and must not pay for HTTP, nor for what few servers need. The
-    # protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
+    # `interlock version` must not pay for a server, nor one command for another (cli/main.py imports them by name). A
+    # server over stdio is started by every launch of a host and must not pay for HTTP, nor for what few servers need.
+    # The protocol is a class of uvicorn's: it exists only where uvicorn and its parser do.
     assert late == {
-        ("cli/main.py", "interlock.cli.run"),
         ("client/client.py", "interlock.client.supervisor"),
         ("client/targets.py", "interlock.client.config"),
         ("client/targets.py", "interlock.client.http_target"),
@@ -162,6 +162,7 @@ def test_imports_are_late_only_where_it_pays():
         ("client/verbs.py", "interlock.wire.uri_expansion"),
         ("client/targets.py", "interlock.transport.endpoints"),
         ("cli/main.py", "interlock.version"),
+        ("cli/run.py", "interlock.cli.reloading"),
         ("cli/run.py", "interlock.transport.runner"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.wire.json_schema"),
@@ -341,6 +342,8 @@ def test_serving_over_stdio_loads_nothing_heavy(tmp_path):
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert not {name.split(".")[0] for name in loaded} & HEAVY
     assert not {name for name in loaded if name.startswith("interlock.client")}
+    commands = {name for name in loaded if name.startswith("interlock.cli.")}
+    assert commands == {f"interlock.cli.{name}" for name in ("failing", "main", "run", "words")}, "no other command"
 
 
 LEAVES_ALONE = """
@@ -414,13 +417,17 @@ API = {
     "ConfigError",
     "ConnectionEnded",
     "ConnectionLost",
+    "Conversation",
     "Context",
     "Declined",
+    "Denied",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
+    "Host",
+    "HostTools",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -438,6 +445,7 @@ API = {
     "NotOpen",
     "Patience",
     "PeerClosed",
+    "Policy",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -448,6 +456,8 @@ API = {
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "Rule",
+    "Seat",
     "Server",
     "StateChange",
     "SpawnFailed",
@@ -476,8 +486,11 @@ MEMBERS = {
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
     "redact release_stream silence timer",
+    "Host": "call_tool close complete events get_prompt missing read_resource restart review roots start stop turn "
+    "use_tool",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
+    "Seat": "allowed_hosts auth headers idle_seconds revision start_seconds supervision target timeout",
     "Server": "add_prompt add_resource add_tool app_lifespan asgi capabilities completion connection_lifespan "
     "instructions method mount notification param_headers prompt relay_changes remove_prompt "
     "remove_resource remove_tool request_lifespan resource resource_changed run scopes_of stop_listening tool use "
@@ -487,6 +500,8 @@ PARAMETERS = {
     "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
     "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
     "keepalive supervise on_state limits verdicts",
+    "Host": "servers config policy user audit home budget models roots principal cap bounds log_level at_once "
+    "start_wait on_event",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",

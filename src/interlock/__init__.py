@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from .client.supervisor import StateChange as StateChange
     from .client.supervisor import Supervision as Supervision
     from .client.sync_client import SyncClient as SyncClient
+    from .host.conversation import Conversation as Conversation
+    from .host.deeds import Denied as Denied
+    from .host.host import Host as Host
+    from .host.host_tools import HostTools as HostTools
+    from .host.members import Seat as Seat
+    from .host.policy import Policy as Policy
+    from .host.policy import Rule as Rule
     from .server.blocks import Audio as Audio
     from .server.blocks import File as File
     from .server.blocks import Image as Image
@@ -100,13 +107,17 @@ _WHERE = {
     "ConfigError": "client.config_text",
     "ConnectionEnded": "wire.errors",
     "ConnectionLost": "wire.errors",
+    "Conversation": "host.conversation",
     "Context": "server.context",
     "Declined": "server.questions",
+    "Denied": "host.deeds",
     "EmbeddedResource": "wire.types.content",
     "EnterpriseManaged": "auth.plans",
     "Exchange": "wire.exchange",
     "File": "server.blocks",
     "HandshakeFailed": "wire.errors",
+    "Host": "host.host",
+    "HostTools": "host.host_tools",
     "Icon": "wire.types.common",
     "IdentityProvider": "auth.issuer",
     "Image": "server.blocks",
@@ -124,6 +135,7 @@ _WHERE = {
     "NotOpen": "wire.errors",
     "Patience": "wire.link",
     "PeerClosed": "wire.errors",
+    "Policy": "host.policy",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
     "Protection": "auth.protection",
@@ -134,6 +146,8 @@ _WHERE = {
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
+    "Rule": "host.policy",
+    "Seat": "host.members",
     "Server": "server.server",
     "StateChange": "client.supervisor",
     "SpawnFailed": "wire.errors",
@@ -171,13 +185,17 @@ __all__ = [
     "ConfigError",
     "ConnectionEnded",
     "ConnectionLost",
+    "Conversation",
     "Context",
     "Declined",
+    "Denied",
     "EmbeddedResource",
     "EnterpriseManaged",
     "Exchange",
     "File",
     "HandshakeFailed",
+    "Host",
+    "HostTools",
     "Icon",
     "IdentityProvider",
     "Image",
@@ -195,6 +213,7 @@ __all__ = [
     "NotOpen",
     "Patience",
     "PeerClosed",
+    "Policy",
     "Principal",
     "PromptMessage",
     "Protection",
@@ -205,6 +224,8 @@ __all__ = [
     "ResourceContents",
     "ResourceLink",
     "ResourceNotFound",
+    "Rule",
+    "Seat",
     "Server",
     "StateChange",
     "SpawnFailed",

@@ -28,7 +28,7 @@ def is_whole(config: pytest.Config) -> bool:
 
 def collected_elsewhere() -> Shown:
     """In a process of its own: pytest inside pytest would share its modules."""
-    told = subprocess.run([sys.executable, str(TOOL), "--json"], capture_output=True, text=True, timeout=140)
+    told = subprocess.run([sys.executable, str(TOOL), "--json"], capture_output=True, text=True, timeout=280)
     assert told.returncode == 0, told.stderr
     return Shown(**json.loads(told.stdout))
 

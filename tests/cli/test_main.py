@@ -2,19 +2,46 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from interlock.cli import main as module
 from interlock.cli import run as run_module
-from interlock.cli.main import USAGE, main
+from interlock.cli.failing import CODES, Failure
+from interlock.cli.main import COMMANDS, main, overview
 from interlock.version import __version__
 
 
-@pytest.mark.parametrize("words", [["-h"], ["--help"], ["help"], ["help", "run"], ["run", "-h"], ["run", "--help"]])
-def test_help_is_printed(words, capsys):
+def ended(words):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("words", [["-h"], ["--help"], ["help"]])
+def test_the_overview_is_printed(words, capsys):
     main(words)
-    assert capsys.readouterr().out == USAGE
+    assert capsys.readouterr().out == overview()
+
+
+def test_the_overview_has_every_command_and_every_code():
+    lines = overview().splitlines()
+    for word in COMMANDS:
+        assert any(line.startswith(f"  interlock {word} ") for line in lines)
+    for code, meaning in CODES.items():
+        assert f"  {code:<4} {meaning}" in lines
+    assert max(map(len, lines)) <= 120
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_every_command_has_help_with_examples_first(word, capsys):
+    main(["help", word])
+    printed = capsys.readouterr().out
+    assert printed.startswith("examples:\n") and f"interlock {word}" in printed and printed.endswith("\n")
+    for flag in ("-h", "--help"):
+        main([word, flag])
+        assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize("words", [["version"], ["--version"]])
@@ -23,36 +50,66 @@ def test_the_version_is_printed(words, capsys):
     assert capsys.readouterr().out == f"interlock {__version__}\n"
 
 
-@pytest.mark.parametrize("words", [[], ["run"], ["run", "a.py", "b.py"], ["walk"], ["version", "please"], [""]])
-def test_a_wrong_word_is_code_2_and_the_usage_on_stderr(words, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == 2
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "examples:"),
+        (["help", "help"], "examples:"),
+        (["run"], "one FILE"),
+        (["run", "a.py", "b.py"], "one FILE"),
+        (["run", "--http"], "one FILE"),
+        (["walk"], "no command 'walk'\n  hint: `interlock help`"),
+        (["rum"], "did you mean `interlock run`?"),
+        (["help", "rum"], "did you mean `interlock run`?"),
+        (["version", "please"], "takes no words"),
+        ([""], "no command ''"),
+    ],
+)
+def test_a_wrong_word_is_code_2_on_stderr(words, said, capsys):
+    assert ended(words) == 2
     told = capsys.readouterr()
-    assert told.out == "" and told.err.endswith(USAGE)
-    unknown = [word for word in words[:1] if word != "run"]
-    assert ("no command" in told.err) == bool(unknown)
+    assert told.out == "" and said in told.err
 
 
-def test_run_runs_its_target_and_gives_its_code(monkeypatch):
+def test_run_runs_its_target_with_its_options_and_gives_its_code(monkeypatch):
     ran = []
-
-    def run(target, options):
-        ran.append((target, options))
-        return 7
-
-    monkeypatch.setattr(run_module, "run", run)
-    with pytest.raises(SystemExit) as caught:
-        main(["run", "server.py:notes"])
-    assert (caught.value.code, ran) == (7, [("server.py:notes", [])])
+    monkeypatch.setattr(run_module, "run", lambda target, options: ran.append((target, options)) or 7)
+    assert ended(["run", "server.py:notes"]) == 7
+    assert ended(["run", "server.py", "--http", "--port", "0"]) == 7
+    assert ran == [("server.py:notes", []), ("server.py", ["--http", "--port", "0"])]
 
 
-def test_run_hands_its_options_on(monkeypatch):
-    ran = []
-    monkeypatch.setattr(run_module, "run", lambda target, options: ran.append((target, options)) or 0)
-    with pytest.raises(SystemExit):
-        main(["run", "server.py", "--http", "--port", "0"])
-    assert ran == [("server.py", ["--http", "--port", "0"])]
+@pytest.fixture
+def added(monkeypatch):
+    """A command of the test's own, and how it is told what to do."""
+    made = SimpleNamespace(HELP="examples:\n", command=lambda words: 0)
+    monkeypatch.setitem(COMMANDS, "made", ("made", "", ""))
+    monkeypatch.setattr(module, "_module", lambda word: made)
+    return made
+
+
+def test_a_failure_is_told_and_its_code_given(added, capsys):
+    def fail(words):
+        raise Failure("it broke", code=4, cause="age", hint="mend it")
+
+    added.command = fail
+    assert ended(["made"]) == 4
+    assert capsys.readouterr().err == "interlock made: it broke\n  cause: age\n  hint: mend it\n"
+
+
+def test_ctrl_c_is_code_130_and_no_traceback(added, capsys):
+    def interrupted(words):
+        raise KeyboardInterrupt
+
+    added.command = interrupted
+    assert ended(["made"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_help_behind_the_dashes_is_another_programs(added, capsys):
+    added.command = lambda words: len(words)
+    assert ended(["made", "--", "python", "--help"]) == 3
+    assert capsys.readouterr().out == ""
 
 
 def test_without_arguments_it_reads_the_command_line(monkeypatch, capsys):
@@ -67,3 +124,14 @@ def test_python_m_interlock_is_the_command():
         [sys.executable, "-m", "interlock", "version"], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == f"interlock {__version__}\n"
+
+
+def test_a_reader_who_has_enough_gets_no_traceback():
+    words = [sys.executable, "-c", "from interlock.cli.main import main\nmain(['help', 'run'])"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    try:
+        assert b"Traceback" not in process.stderr.read()
+    finally:
+        process.stderr.close()
+        process.wait(60)

@@ -10,7 +10,9 @@ import urllib.request
 import pytest
 
 from interlock import Server
-from interlock.cli.run import Endpoint, _CannotRun, load_server, read_options
+from interlock.cli import reloading
+from interlock.cli.failing import Failure
+from interlock.cli.run import Endpoint, Orders, _CannotRun, _without_port, load_server, read_options
 from interlock.cli.run import run as command
 
 ONE = "from interlock import Server\nserver = Server('only')\n"
@@ -182,10 +184,18 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
         (["--http", "--workers", "4", "--state", "x.db"], Endpoint(workers=4, state="x.db")),
         (["--http", "--host", "::1", "--path", "/x"], Endpoint(host="::1", path="/x")),
         (["--http", "--allow", "a.example", "--allow=b.example"], Endpoint(allow=["a.example", "b.example"])),
+        (["--http", "--drain", "0", "--connections", "9"], Endpoint(drain=0.0, connections=9)),
+        (["--http", "--health", "/up", "--reload"], Endpoint(health="/up", reload=True)),
+        (["--http", "--no-health"], Endpoint(health=None)),
     ],
 )
 def test_options_say_where_to_serve(words, found):
-    assert read_options(words) == found
+    assert read_options(words) == Orders(found)
+
+
+def test_a_log_level_is_for_every_carrier():
+    assert read_options(["--log-level", "debug"]) == Orders(None, "debug")
+    assert read_options(["--http", "--log-level=error"]) == Orders(Endpoint(), "error")
 
 
 @pytest.mark.parametrize(
@@ -197,17 +207,24 @@ def test_options_say_where_to_serve(words, found):
         (["--http", "--port", "-1"], "65535"),
         (["--http", "--port", "http"], "65535"),
         (["--port", "0"], "--port needs --http"),
-        (["--http", "--workers", "0"], "--workers '0': this is a number from 1 to 1024"),
+        (["--reload"], "--reload needs --http"),
+        (["--http", "--workers", "0"], "--workers '0': this is a whole number from 1 to 1024"),
         (["--http", "--workers", "1025"], "1024"),
         (["--workers", "2"], "--workers needs --http"),
+        (["--http", "--drain", "3601"], "from 0 to 3600"),
+        (["--http", "--connections", "0"], "from 1 to 1000000"),
+        (["--http", "--health", "/x", "--no-health"], "contradict"),
+        (["--log-level", "loud"], "one of debug, info, warning, error"),
         (["--https"], "no option '--https'"),
         (["--http=1"], "no option"),
+        (["--http", "more"], "one FILE"),
+        (["--", "more"], "one FILE"),
     ],
 )
 def test_wrong_options_are_said(words, told):
-    with pytest.raises(_CannotRun) as caught:
+    with pytest.raises(Failure) as caught:
         read_options(words)
-    assert told in str(caught.value)
+    assert caught.value.code == 2 and told in str(caught.value)
 
 
 def test_wrong_options_are_code_2_before_anything_is_loaded(tmp_path):
@@ -216,7 +233,7 @@ def test_wrong_options_are_code_2_before_anything_is_loaded(tmp_path):
         [sys.executable, "-m", "interlock", "run", path, "--htp"], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "interlock run: there is no option '--htp'\n"
+    assert done.stderr == "interlock run: there is no option '--htp'\n  hint: did you mean --http?\n"
 
 
 def test_a_server_for_others_needs_its_names(tmp_path):
@@ -261,3 +278,46 @@ def test_a_state_in_a_file_is_for_one_process_too(tmp_path, monkeypatch):
     assert command(file_of(tmp_path, ONE), ["--http", "--state", "x.db"]) == 0
     [(carrier, options)] = served
     assert (carrier, options["state"], "workers" in options) == ("http", "x.db", False)
+
+
+def test_what_the_options_say_of_the_endpoint_reaches_it(tmp_path, monkeypatch):
+    served = []
+    monkeypatch.setattr(Server, "run", lambda self, carrier, **options: served.append(options))
+    words = ["--http", "--drain", "1.5", "--connections", "7", "--no-health"]
+    assert command(file_of(tmp_path, ONE), words) == 0
+    [options] = served
+    assert (options["drain"], options["connections"], options["health"]) == (1.5, 7, None)
+
+
+def test_a_log_level_is_heard_on_stderr_and_nothing_else_is(tmp_path):
+    text = "import logging\n" + ONE + "logging.getLogger('interlock.x').info('told')\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", "run", file_of(tmp_path, text), "--log-level", "info"],
+        input=json.dumps(DISCOVER) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
+    assert "INFO interlock.x: told" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--http", "--reload"], ["--http"]),
+        (["--http", "--port", "0", "--reload", "--path", "/x"], ["--http", "--path", "/x"]),
+        (["--port=0", "--http"], ["--http"]),
+    ],
+)
+def test_the_port_of_a_server_that_reloads_is_decided_once(options, kept):
+    assert _without_port(options) == kept
+
+
+def test_reloading_gets_the_same_words(tmp_path, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(reloading, "serve_reloading", lambda *words: asked.append(words) or 5)
+    path = file_of(tmp_path, ONE)
+    assert command(f"{path}:server", ["--http", "--reload", "--port", "0", "--host", "::1"]) == 5
+    assert asked == [(path, [f"{path}:server", "--http", "--host", "::1"], "::1", 0)]
+    assert command(str(tmp_path / "no.py"), ["--http", "--reload"]) == 1

@@ -44,7 +44,7 @@ HANDSHAKE_AREAS = (
     *("RES", "COMPL", "PAGE"),
     *("TOOLS", "PROMPT", "ICON"),
     "JSCH",
-    *("TRANS-HTTP", "TRANS-SSE", "SEC", "AUTH"),
+    *("TRANS-HTTP", "TRANS-SSE", "SEC", "PRIN", "AUTH"),
 )
 MODERN_AREAS = (
     *("JSONRPC", "RESULT", "ERR", "STATELESS", "META", "SCHEMA", "VERSION", "DISCOVER", "EXTNEG"),

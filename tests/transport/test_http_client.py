@@ -1,18 +1,13 @@
 """transport/http_client.py: one POST per call against a real socket that is scripted byte by byte."""
 
 import asyncio
-import datetime
 import gc
-import ipaddress
 import json
 import socket
 import ssl
 import warnings
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
@@ -33,6 +28,7 @@ from interlock.wire.frames import encode, read_frame
 from interlock.wire.limits import Limits
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
+from support.certificates import self_signed
 from support.http_peer import HttpPeer, answer, chunk, chunked, event, events, http, notice, refusal, result
 
 PATIENT = Patience(idle=None, total=20)
@@ -427,25 +423,6 @@ async def test_a_server_that_comes_back_is_found_again():
             await call(link)
         await peer.start()
         await call(link)
-
-
-def self_signed(folder):
-    """A context with a certificate for 127.0.0.1 that nobody vouches for, and the path of that certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    day = datetime.timedelta(days=1)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = builder.add_extension(address, critical=False).sign(key, hashes.SHA256())
-    encoding = serialization.Encoding.PEM
-    certificate, private = folder / "certificate.pem", folder / "key.pem"
-    certificate.write_bytes(made.public_bytes(encoding))
-    plain = serialization.NoEncryption()
-    private.write_bytes(key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, private)
-    return context, certificate
 
 
 async def test_a_certificate_nobody_vouches_for_is_refused_before_anything_is_sent(tmp_path):

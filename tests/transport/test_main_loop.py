@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from interlock.transport.main_loop import run_main
+from interlock.transport.main_loop import run_main, set_aside
 
 
 def test_it_runs_to_the_end_and_leaves_no_loop():
@@ -113,3 +113,40 @@ def test_a_watcher_is_there_from_the_beginning_to_the_end():
 
     run_main(work(), watcher=Watcher())
     assert said == [False, "work", False]
+
+
+@pytest.fixture
+def usual():
+    """The collector as Python's first versions with all of this had it, whatever runs these tests."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_is_there_at_the_beginning_is_set_aside_until_the_end(usual, clean):
+    seen = []
+
+    async def main():
+        set_aside(clean=clean)
+        seen.extend([gc.get_freeze_count(), gc.get_threshold()])
+
+    run_main(main())
+    assert seen[0] > 0 and seen[1] == (10_000, 10, 10)
+    assert gc.get_freeze_count() == 0 and gc.get_threshold() == (700, 10, 10)
+
+
+@pytest.mark.parametrize("young", [0, 300, 50_000])
+def test_what_the_author_has_chosen_stays_so(usual, young):
+    gc.freeze()
+    gc.set_threshold(young, 5, 5)
+    before = gc.get_freeze_count()
+
+    async def main():
+        set_aside()
+        assert gc.get_freeze_count() <= before and gc.get_threshold() == (young, 5, 5)
+
+    run_main(main())
+    assert 0 < gc.get_freeze_count() <= before and gc.get_threshold() == (young, 5, 5)

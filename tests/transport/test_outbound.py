@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from interlock.transport import outbound
+from interlock.transport import outbound, socket_pool
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.outbound import Errands, Outbound, drain
 from interlock.wire.errors import (
@@ -82,7 +82,7 @@ async def test_all_of_one_loop_share_their_sockets():
         await ask(second)
         await second.close()
     assert peer.connections == 1
-    assert id(asyncio.get_running_loop()) not in outbound._pools
+    assert id(asyncio.get_running_loop()) not in socket_pool.pools
 
 
 async def test_closing_one_cuts_off_its_own_requests_alone():

@@ -1,10 +1,12 @@
 """wire/redaction.py: what looks like a secret is taken out, what does not stays, in linear time."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.redaction import REDACTED, redact_secrets
+from interlock.wire.redaction import REDACTED, may_hold_secrets, redact_secrets
 from support.properties import many
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow==\nabc-def\n-----END RSA PRIVATE KEY-----"
@@ -115,3 +117,21 @@ def test_a_token_with_a_known_beginning_never_gets_through(before, rest, after):
 def test_a_text_made_to_be_slow_is_not(piece):
     text = piece * (1024 * 1024 // len(piece))  # quadratic time would outlast every deadline
     assert isinstance(redact_secrets(text), str)
+
+
+@pytest.mark.parametrize("text", ["to_ken: x", "pass-word", "ｔoken", "xoxb-1", "https://a:b@c", "?code=1", "bearer"])
+def test_what_might_be_secret_is_looked_at(text):
+    assert may_hold_secrets(json.dumps({text: text}, ensure_ascii=False).encode())
+
+
+@given(
+    st.dictionaries(st.text(max_size=20), st.text(max_size=40) | st.sampled_from([PEM, JWT, "Cookie: a", "x=sig=1"]))
+)
+@many(200)
+def test_what_is_passed_over_holds_nothing_that_would_be_found(value):
+    if not may_hold_secrets(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
+        assert redact_secrets(value) == value
+
+
+def test_ordinary_arguments_are_passed_over():
+    assert not may_hold_secrets(b'{"path": "/home/ada/my-notes_1.txt", "limit": 5, "query": "a = b"}')

@@ -41,12 +41,18 @@ class Visit:
         return True
 
 
-async def visit(target: Any, *, seconds: float, hang: float = 20.0, **options: Any) -> Visit:
-    """Open, list, call twice, close, with deadlines of `seconds`; `hang` is when a deadline counts as not kept."""
+async def visit(
+    target: Any, *, seconds: float, opening: float | None = None, hang: float = 20.0, **options: Any
+) -> Visit:
+    """Open, list, call twice, close, with deadlines of `seconds`; `hang` is when a deadline counts as not kept.
+
+    `opening` is for a server that opens well, if slowly: a process has to start first.
+    """
     found = Visit()
     patience = Patience(idle=seconds, total=2 * seconds)
     options = {"verdicts": Verdicts(), "limits": _LIMITS, "timeout": patience, **options}
-    client = Client(target, connect_timeout=2 * seconds, probe_timeout=seconds / 2, **options)
+    opening = opening or 2 * seconds
+    client = Client(target, connect_timeout=opening, probe_timeout=opening / 4, **options)
     try:
         if await found.step("open", client.open(), hang):
             await found.step("list", client.list_tools(), hang)

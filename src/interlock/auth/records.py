@@ -19,12 +19,22 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from ..wire.errors import LocalError, StoreError
+from ..wire.errors import LocalError, StoreError, StoreFull
 
-__all__ = ["Records", "MemoryRecords", "FileRecords", "KeyringRecords", "records_of"]
+__all__ = [
+    "OPEN_FLAGS",
+    "FileRecords",
+    "KeyringRecords",
+    "MemoryRecords",
+    "Records",
+    "Release",
+    "check_private",
+    "locked",
+    "records_of",
+]
 
-_MOST_BYTES = 1024 * 1024  # of one record; a larger file is not ours
-_OPEN = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) if os.name != "nt" else getattr(os, "O_BINARY", 0)
+_MOST_BYTES = 1024 * 1024  # of one record; a larger one is refused, and a larger file is not ours
+OPEN_FLAGS = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) if os.name != "nt" else getattr(os, "O_BINARY", 0)
 Release = Callable[[], None]
 
 
@@ -78,27 +88,28 @@ class _Kept(msgspec.Struct):
 class FileRecords:
     """One file (0600) per record in a directory of the owner's (0700); every change replaces a file whole."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, what: str = "a token record", most_bytes: int = _MOST_BYTES) -> None:
         self._folder = Path(folder).expanduser()
+        self._what, self._most = what, most_bytes
 
     def __repr__(self) -> str:
         return f"FileRecords({str(self._folder)!r})"
 
     def load(self, key: str) -> bytes | None:
         try:
-            file = os.open(self._path(key, "json"), os.O_RDONLY | _OPEN)
+            file = os.open(self._path(key, "json"), os.O_RDONLY | OPEN_FLAGS)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"a token record cannot be read: {error.strerror}") from None
+            raise StoreError(f"{self._what} cannot be read: {error.strerror}") from None
         with os.fdopen(file, "rb") as opened:
-            _check_private(os.fstat(file), "a token record")
-            data = opened.read(_MOST_BYTES + 1)
+            check_private(os.fstat(file), self._what)
+            data = opened.read(self._most + 1)
         try:
             kept = msgspec.json.decode(data, type=_Kept)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None  # damaged: what it held can be had again
-        return bytes(kept.value) if kept.key == key and len(data) <= _MOST_BYTES else None
+        return bytes(kept.value) if kept.key == key and len(data) <= self._most else None
 
     def save(self, key: str, value: bytes | None) -> None:
         path = self._path(key, "json")
@@ -106,14 +117,17 @@ class FileRecords:
             if value is None:
                 path.unlink(missing_ok=True)
                 return
+            data = msgspec.json.encode(_Kept(key, msgspec.Raw(value)))
+            if len(data) > self._most:  # nobody would read it back
+                raise StoreFull(f"{self._what} of {len(data)} bytes is larger than {self._most}")
             self._make()
-            self._replace(path, msgspec.json.encode(_Kept(key, msgspec.Raw(value))))
+            self._replace(path, data)
         except OSError as error:
-            raise StoreError(f"a token record cannot be written: {error.strerror}") from None
+            raise StoreError(f"{self._what} cannot be written: {error.strerror}") from None
 
     def _replace(self, path: Path, data: bytes) -> None:
         beside = path.with_suffix(f".{secrets.token_hex(8)}.new")
-        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o600)
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
         try:
             with os.fdopen(file, "wb") as opened:
                 opened.write(data)
@@ -128,10 +142,10 @@ class FileRecords:
     def try_hold(self, key: str) -> Release | None:
         try:
             self._make()
-            file = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+            file = os.open(self._path(key, "lock"), os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
         except OSError as error:
-            raise StoreError(f"a token record cannot be held: {error.strerror}") from None
-        if not _locked(file):
+            raise StoreError(f"{self._what} cannot be held: {error.strerror}") from None
+        if not locked(file):
             os.close(file)
             return None
         return lambda: os.close(file)  # the system lets go of the lock with it, also when the process dies
@@ -141,17 +155,19 @@ class FileRecords:
 
     def _make(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_private(self._folder.stat(), "the directory of the token records")
+        check_private(self._folder.stat(), f"the directory of {self._what}")
 
 
-def _check_private(found: os.stat_result, what: str) -> None:
+def check_private(found: os.stat_result, what: str) -> None:
+    """Raises unless it is the owner's, who runs this, and nobody else's."""
     if os.name == "nt":
         return
     if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise StoreError(f"{what} can be used by others than its owner: that must be changed first (chmod go-rwx)")
 
 
-def _locked(file: int) -> bool:
+def locked(file: int) -> bool:
+    """Is the open file ours alone now? Until it is closed, and never waiting for somebody else."""
     try:
         if sys.platform == "win32":
             import msvcrt

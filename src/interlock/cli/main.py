@@ -1,47 +1,112 @@
-"""The command line. `interlock run` is on every host's launch path: it imports what a stdio server needs, no more."""
+"""The command line: a table of commands, each in a module of its own that is imported when its word is said.
+
+`interlock run` is on every host's launch path: it must not pay for the others. A command is added by one line of
+`COMMANDS` and a module in this folder with `HELP` (examples first) and `command(words) -> exit code`; a module that
+raises `Failure` is told to the user here.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib import import_module
+from typing import Any
 
-__all__ = ["main"]
+from .failing import CODES, INTERRUPTED, USAGE, Failure
 
-USAGE = """\
-usage: interlock run FILE[:OBJECT]           serve a Server over stdio
-       interlock run FILE[:OBJECT] --http    serve it over HTTP
-           --host HOST     bind this address (127.0.0.1)
-           --port PORT     listen on this port (8000; 0 takes any free one)
-           --path PATH     the endpoint (/mcp)
-           --allow NAME    a name or an address by which other machines call it; once for each
-           --state FILE    keep sessions and keys in this file, for all processes that name it
-           --workers N     serve with so many processes (1); more than one need --state
-       interlock version                     print the version
-       interlock help                        print this
+__all__ = ["main", "COMMANDS", "overview"]
 
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    # the word: its module, what follows it, what it does
+    "run": ("run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
+    "chat": ("chat", "[TARGET …] [--model …]", "talk with a model that uses servers, in charge of what it does"),
+    "list": ("list_all", "TARGET [tools …]", "what a server offers"),
+    "call": ("call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
+    "read": ("read", "TARGET URI", "what a resource holds"),
+    "prompt": ("prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
+    "complete": ("complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
+    "shell": ("shell", "TARGET", "all of these line by line, with history and completion"),
+    "doctor": ("doctor", "TARGET", "what is wrong with a server, and what to do"),
+    "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
+}
+_FIRST = """\
 examples:
-  interlock run server.py                    the one Server in server.py
-  interlock run server.py:notes              the Server called notes
-  interlock run server.py --http --port 0    on any free port, which is printed
+  interlock run server.py                    serve the one Server in server.py over stdio
+  interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
+  interlock list server.py                   what it offers
+  interlock call server.py add a=1 b=2       use one of its tools
+  interlock doctor https://example.com/mcp   why a server does not work
 """
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run one command; ends the process with 0, 1 (it failed) or 2 (it was called wrongly)."""
-    words = sys.argv[1:] if arguments is None else arguments
-    match words:
-        case ["run", "-h" | "--help"] | ["-h" | "--help" | "help", *_]:
-            print(USAGE, end="")
-        case ["run", target, *options] if not options or options[0].startswith("-"):
-            from .run import run  # only this command touches the standard streams
+def overview() -> str:
+    """What `interlock help` prints."""
+    rows = [(f"{word} {follows}", does) for word, (_, follows, does) in COMMANDS.items()]
+    rows += [("version", "print the version"), ("help [COMMAND]", "print this, or all about one command")]
+    lines = [f"  interlock {left:34} {right}" for left, right in rows]
+    codes = [f"  {code:<4} {meaning}" for code, meaning in CODES.items()]
+    return "\n".join([_FIRST, "commands:", *lines, "", "exit codes:", *codes, ""])
 
-            sys.exit(run(target, options))
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command; a process that fails ends with one of the codes of `failing.CODES`."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = _act(words)
+        sys.stdout.flush()
+    except Failure as failure:
+        print(f"interlock {words[0]}: {failure.told()}", file=sys.stderr)
+        code = failure.code
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:  # who reads us has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not flushed into an error
+        code = INTERRUPTED
+    if code:
+        sys.exit(code)
+
+
+def _act(words: list[str]) -> int:
+    match words:
         case ["version" | "--version"]:
             from ..version import __version__
 
             print(f"interlock {__version__}")
-        case [word, *_] if word != "run":
-            print(f"interlock: there is no command {word!r}\n\n{USAGE}", end="", file=sys.stderr)
-            sys.exit(2)
+        case ["-h" | "--help" | "help"]:
+            print(overview(), end="")
+        case ["help", word] if word in COMMANDS:
+            print(_module(word).HELP, end="")
+        case [word, *rest] if word in COMMANDS:
+            return _command(_module(word), rest)
         case _:
-            print(USAGE, end="", file=sys.stderr)
-            sys.exit(2)
+            return _unknown(words)
+    return 0
+
+
+def _command(module: Any, words: list[str]) -> int:
+    options = words[: words.index("--")] if "--" in words else words  # what follows `--` is another program's
+    if "-h" in options or "--help" in options:
+        print(module.HELP, end="")
+        return 0
+    return module.command(words)
+
+
+def _module(word: str) -> Any:
+    return import_module(f".{COMMANDS[word][0]}", __package__)
+
+
+def _unknown(words: list[str]) -> int:
+    """Names the nearest word: a mistyped one is the usual case."""
+    told = [word for word in words if word != "help"][:1]
+    if not told:
+        print(overview(), end="", file=sys.stderr)
+        return USAGE
+    if told[0] in ("version", "--version"):
+        print(f"interlock: {told[0]} takes no words", file=sys.stderr)
+        return USAGE
+    from difflib import get_close_matches  # only who mistypes pays for it
+
+    near = get_close_matches(told[0], [*COMMANDS, "version", "help"], 1)
+    hint = f"did you mean `interlock {near[0]}`?" if near else "`interlock help` shows all commands"
+    print(f"interlock: {Failure(f'there is no command {told[0]!r}', hint=hint).told()}", file=sys.stderr)
+    return USAGE

@@ -6,6 +6,7 @@ Over stdio the standard streams are taken before the file is imported, so that n
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import sys
 import traceback
@@ -18,11 +19,54 @@ import msgspec
 from ..server.server import Server
 from ..transport.stdio_server import take_stdio
 from ..wire.errors import LocalError
+from .failing import USAGE, Failure
+from .words import Kind, Number, read_words
 
 if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
-__all__ = ["run", "load_server", "read_options", "Endpoint"]
+__all__ = ["HELP", "command", "run", "load_server", "read_options", "Endpoint", "Orders"]
+
+HELP = """\
+examples:
+  interlock run server.py                    the one Server in server.py, over stdio
+  interlock run server.py:notes              the Server called notes
+  interlock run server.py --http --port 0    over HTTP, on any free port, which is printed
+  interlock run server.py --http --reload    again whenever its code changes
+
+usage: interlock run FILE[:OBJECT] [options]
+
+  --log-level LEVEL   debug, info, warning or error: what the library logs, on stderr
+
+usage: interlock run FILE[:OBJECT] --http [options]
+
+  --host HOST         bind this address (127.0.0.1)
+  --port PORT         listen on this port (8000; 0 takes any free one)
+  --path PATH         the endpoint (/mcp)
+  --allow NAME        a name or an address by which other machines call it; once for each
+  --state FILE        keep sessions and keys in this file, for all processes that name it
+  --workers N         serve with so many processes (1); more than one need --state
+  --connections N     so many may be open at once (4096)
+  --drain SECONDS     what calls in flight get when it is told to stop (5)
+  --health PATH       where a GET tells whether it takes requests (/health)
+  --no-health         nowhere
+  --reload            start anew when a Python file in or below the folder of FILE changes; not for production
+"""
+LEVELS = ("debug", "info", "warning", "error")
+_ANYWHERE: dict[str, Kind] = {"http": "flag", "log-level": "text"}
+_OF_HTTP: dict[str, Kind] = {
+    "host": "text",
+    "port": Number(0, 65_535, whole=True),
+    "path": "text",
+    "allow": "texts",
+    "workers": Number(1, 1024, whole=True),
+    "state": "text",
+    "connections": Number(1, 1_000_000, whole=True),
+    "drain": Number(0, 3600),
+    "health": "text",
+    "no-health": "flag",
+    "reload": "flag",
+}
 
 
 class _CannotRun(Exception):
@@ -30,7 +74,7 @@ class _CannotRun(Exception):
 
 
 class Endpoint(msgspec.Struct):
-    """Where to serve over HTTP."""
+    """Where to serve over HTTP, and how. What is None is as `Server.run` has it."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -38,31 +82,75 @@ class Endpoint(msgspec.Struct):
     allow: list[str] = []
     workers: int = 1
     state: str | None = None
+    connections: int | None = None
+    drain: float | None = None
+    health: str | None = "/health"
+    reload: bool = False
+
+
+class Orders(msgspec.Struct):
+    """All that the options say."""
+
+    endpoint: Endpoint | None = None
+    """None: over stdio."""
+    log_level: str | None = None
+
+
+def command(words: list[str]) -> int:
+    """`interlock run …`."""
+    if not words or words[0].startswith("-") or (len(words) > 1 and not words[1].startswith("-")):
+        raise Failure("this takes one FILE[:OBJECT], and options after it", code=USAGE, hint="interlock help run")
+    return run(words[0], words[1:])
 
 
 def run(target: str, options: Sequence[str] = ()) -> int:
-    """Serve `target`; the exit code: 1 when it cannot be served, 2 when the options are wrong."""
-    try:
-        endpoint = read_options(options)
-    except _CannotRun as error:
-        print(f"interlock run: {error}", file=sys.stderr)
-        return 2
-    if endpoint is None:
+    """Serve `target`; the exit code: 1 when it cannot be served. Wrong options are a `Failure`."""
+    orders = read_options(options)
+    if orders.endpoint is None:
         take_stdio()
+    if orders.log_level is not None:
+        _log(orders.log_level)
     try:
-        _serve(target, endpoint)
+        if orders.endpoint is not None and orders.endpoint.reload:
+            return _serve_again_and_again(target, options, orders.endpoint)
+        _serve(target, orders.endpoint)
     except (_CannotRun, LocalError) as error:
         print(f"interlock run: {error}", file=sys.stderr)
         return 1
     return 0
 
 
+def _log(level: str) -> None:
+    """To stderr, which is nobody's channel but people's."""
+    logging.basicConfig(
+        level=level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+
+def _serve_again_and_again(target: str, options: Sequence[str], endpoint: Endpoint) -> int:
+    from .reloading import serve_reloading  # few servers are run like this
+
+    path, _ = _split(target)
+    return serve_reloading(path, [target, *_without_port(options)], endpoint.host, endpoint.port)
+
+
+def _without_port(options: Sequence[str]) -> list[str]:
+    """The same options for the process that serves; on which port is decided once."""
+    kept: list[str] = []
+    for place, word in enumerate(options):
+        if word.startswith("--port=") or word in ("--port", "--reload") or (place and options[place - 1] == "--port"):
+            continue
+        kept.append(word)
+    return kept
+
+
 def _serve(target: str, endpoint: Endpoint | None) -> None:
     if endpoint is None:
         load_server(target).run()
         return
-    where: dict[str, Any] = {"host": endpoint.host, "port": endpoint.port}
-    options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow}
+    given = {"host": endpoint.host, "port": endpoint.port, "drain": endpoint.drain, "connections": endpoint.connections}
+    where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
     if endpoint.state is not None:
         options["state"] = endpoint.state
     if endpoint.workers == 1:
@@ -85,41 +173,24 @@ def _make(target: str, options: HttpOptions) -> HttpApp:
     return server.asgi(**options)
 
 
-def read_options(words: Sequence[str]) -> Endpoint | None:
-    """None for stdio. Options of HTTP without `--http` are a mistake, not a wish."""
-    found, rest = Endpoint(), list(words)
-    while rest:
-        word, equals, value = rest.pop(0).partition("=")
-        if word == "--http" and not equals:
-            continue
-        if word not in ("--host", "--port", "--path", "--allow", "--workers", "--state"):
-            raise _CannotRun(f"there is no option {word!r}")
-        if not equals:
-            if not rest:
-                raise _CannotRun(f"{word} needs a value")
-            value = rest.pop(0)
-        _set(found, word.removeprefix("--"), value)
-    if words and "--http" not in words:
-        raise _CannotRun(f"{words[0]} needs --http")
-    return found if words else None
-
-
-def _set(endpoint: Endpoint, name: str, value: str) -> None:
-    if name == "allow":
-        endpoint.allow.append(value)
-    elif name == "port":
-        endpoint.port = _number(name, value, 0, 65_535)
-    elif name == "workers":
-        endpoint.workers = _number(name, value, 1, 1024)
-    else:
-        setattr(endpoint, name, value)
-
-
-def _number(name: str, value: str, least: int, most: int) -> int:
-    number = int(value[:9]) if value.isascii() and value.isdigit() else -1
-    if not least <= number <= most:
-        raise _CannotRun(f"--{name} {value!r}: this is a number from {least} to {most}")
-    return number
+def read_options(words: Sequence[str]) -> Orders:
+    """Options of HTTP without `--http` are a mistake, not a wish."""
+    given = read_words(words, {**_ANYWHERE, **_OF_HTTP})
+    level = given.options.get("log-level")
+    if given.own or given.command is not None:
+        raise Failure("this takes one FILE[:OBJECT], and options after it", code=USAGE, hint="interlock help run")
+    if level not in (None, *LEVELS):
+        raise Failure(f"--log-level {level[:40]!r}: this is one of {', '.join(LEVELS)}", code=USAGE)
+    of_http = {name: value for name, value in given.options.items() if name in _OF_HTTP}
+    if not given.flag("http"):
+        for name in of_http:
+            raise Failure(f"--{name} needs --http", code=USAGE)
+        return Orders(None, level)
+    if of_http.pop("no-health", False):
+        if "health" in of_http:
+            raise Failure("--health and --no-health contradict each other", code=USAGE)
+        of_http["health"] = None
+    return Orders(Endpoint(**of_http), level)
 
 
 def load_server(target: str) -> Server:

@@ -41,7 +41,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         elif self.elicit is not None:
             found["elicitation"] = {}
         if self.sample is not None:
-            found["sampling"] = {}
+            found["sampling"] = dict(getattr(self.sample, "declares", {}))  # one that can do more than text says so
         if self.roots is not None:
             found["roots"] = {}
         if self.experimental:

@@ -41,7 +41,7 @@ from .calling import Calling
 from .lists import CHANGE_OF
 from .repeating import OutcomeUnknown, Repeats
 
-__all__ = ["OnState", "State", "StateChange", "Supervision", "Supervisor"]
+__all__ = ["OnState", "State", "StateChange", "Supervision", "Supervisor", "is_hopeless"]
 
 log = logging.getLogger("interlock.client")
 State = Literal["connecting", "ready", "degraded", "recovering", "failed", "closed"]
@@ -290,7 +290,7 @@ class Supervisor:
                 await self._attempt()
             except InterlockError as error:
                 self._cause = error
-                if _is_hopeless(error):
+                if is_hopeless(error):
                     self._to("failed", error)
 
     def _pause(self) -> float:
@@ -365,7 +365,7 @@ def _is_absence(error: InterlockError) -> bool:
     return isinstance(error, ConnectionEnded | CallTimeout)
 
 
-def _is_hopeless(error: InterlockError) -> bool:
+def is_hopeless(error: InterlockError) -> bool:
     """Trying again changes nothing: our own mistake, no revision in common, no right to enter."""
     if isinstance(error, HttpStatus):
         return error.status in _NO_ENTRY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+from os import urandom
 from types import FunctionType, MethodType
 from typing import Any, cast
 
@@ -104,6 +104,6 @@ def _in_words_of(revision: Revision, method: str, result: Result, stamp: Stamp) 
 
 def _internal(method: str) -> InternalError:
     """The peer gets a reference, the log gets the traceback under it: no inside is ever told."""
-    reference = secrets.token_hex(4)
+    reference = urandom(4).hex()
     log.exception("! %r failed (reference %s)", method[:200], reference)
     return InternalError(f"Internal error (reference {reference})")

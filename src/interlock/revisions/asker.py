@@ -8,7 +8,7 @@ from ..wire.exchange import Handler
 from ..wire.methods import METHODS
 from .parking import Park, Parking
 from .replay import Replay
-from .rounds import AskingRules
+from .rounds import AskingRules, Round
 from .served import Served
 
 __all__ = ["Asker"]
@@ -31,6 +31,6 @@ class Asker:
         silent = can.elicitation is UNSET and can.sampling is UNSET and can.roots is UNSET
         if silent and params.request_state is UNSET and params.input_responses is UNSET:
             return None
-        if self.rules.parks(exchange.method, exchange.params):
+        if self.rules.parks(exchange.method, params):
             return Park(self.rules, self.parking, handler, exchange)
-        return Replay(self.rules, handler, exchange)
+        return Replay(handler, Round(self.rules, exchange), params)

@@ -5,7 +5,7 @@ Calling back, the strategy of the handshake era, is here; a stateless client is 
 
 from __future__ import annotations
 
-import secrets
+from os import urandom
 from typing import Any
 
 import msgspec
@@ -71,7 +71,7 @@ async def call_back(exchange: Served, question: Question) -> Result:
     trace = exchange.meta.trace()
     params = shape_noun(exchange.revision, _NOUN.get(question.method, ""), question.params)
     if params.get("mode") == "url":
-        params = {**params, "elicitationId": secrets.token_hex(16)}  # 2025-11-25 client/elicitation#url-mode
+        params = {**params, "elicitationId": urandom(16).hex()}  # 2025-11-25 client/elicitation#url-mode
     frame = await exchange.outlet.call(question.method, params, trace, patience=QUESTION_PATIENCE)
     return check_answer(question, result_of(frame, question.method, exchange.revision))
 

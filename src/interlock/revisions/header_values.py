@@ -24,7 +24,7 @@ def text_of(value: str | int | bool) -> str:
 
 def encode_value(text: str) -> str:
     """`text` as a header value that comes back unchanged from any server."""
-    plain = all(" " <= char <= "~" for char in text) and text == text.strip(" ")
+    plain = text.isascii() and text.isprintable() and text == text.strip(" ")
     if plain and not (text.startswith(_START) and text.endswith(_END)):
         return text
     return f"{_START}{base64.b64encode(text.encode()).decode()}{_END}"

@@ -33,4 +33,6 @@ class Identity(msgspec.Struct, frozen=True):
         if "elicitation" in known and "elicitation.url" in revision.no_such_needs:
             declared = known.pop("elicitation")
             known |= {"elicitation": {}} if not declared or "form" in declared else {}  # there are only forms
+        if "sampling" in known and "sampling.tools" in revision.no_such_needs:
+            known["sampling"] = {}  # what is in it came together with tools
         return known

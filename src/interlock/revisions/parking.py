@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Mapping
+from os import urandom
 from typing import Any
 
 from ..wire.acts import Acts
@@ -53,7 +53,7 @@ class Parking:
         except InternalError:
             run.task.cancel()
             raise
-        ticket = f"{self.worker}-{secrets.token_hex(16)}"
+        ticket = f"{self.worker}-{urandom(16).hex()}"
         expiry = asyncio.get_running_loop().call_later(self._rules.seconds, self._expire, ticket)
         self._parked[ticket] = (run, expiry)
         return ticket

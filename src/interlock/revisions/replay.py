@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from operator import methodcaller
+from os import urandom
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from msgspec import Raw
 from ..wire.exchange import Exchange, Handler, Question, Result
 from .asking import check_can_ask
 from .questions import check_answer
-from .rounds import AskingRules, Questions, Round
+from .rounds import Questions, Round
 from .served import Served
 
 __all__ = ["Replay"]
@@ -29,28 +29,32 @@ _is_done = methodcaller("done")
 _members = msgspec.json.Decoder(dict[str, Any])
 
 
-class Replay:
+class Replay(msgspec.Struct, eq=False):
     """The questions of one request. As a `Handler` it runs another one and turns what was asked into the result."""
 
-    __slots__ = (
-        *("_answers", "_asked", "_cancelled_before", "_closed", "_done", "_handler", "_loop", "_over", "_params"),
-        *("_questions", "_round", "_task", "_waiting"),
-    )
+    _handler: Handler
+    _round: Round
+    _params: Any
+    _known: Questions | None = None
+    _asked: dict[str, bytes] = {}
+    _answers: dict[str, bytes] = {}
+    _done: dict[str, bytes] = {}
+    _waiting: list[asyncio.Future[Result]] = []
+    _task: asyncio.Task[object] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _over: bool = False
+    """The round, by our own cancellation."""
+    _closed: bool = False
+    """The run: nothing asks for it any more."""
+    _cancelled_before: int = 0
 
-    def __init__(self, rules: AskingRules, handler: Handler, exchange: Served) -> None:
-        self._handler = handler
-        self._round = Round(rules, exchange)
-        self._questions = Questions(rules.grace, self._end)
-        self._params = exchange.params
-        self._asked: dict[str, bytes] = {}
-        self._answers: dict[str, bytes] = {}
-        self._done: dict[str, bytes] = {}
-        self._waiting: list[asyncio.Future[Result]] = []
-        self._task: asyncio.Task[object] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over = False  # the round, by our own cancellation
-        self._closed = False  # the run: nothing asks for it any more
-        self._cancelled_before = 0
+    @property
+    def _questions(self) -> Questions:
+        """Made for the few runs that ask."""
+        if self._known is None:
+            self._known = Questions(self._round.rules.grace, self._end)
+            self._known.loop = self._loop
+        return self._known
 
     async def __call__(self, exchange: Exchange) -> Result:
         if self._round.sealed is not None:
@@ -60,7 +64,7 @@ class Replay:
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         task = self._task = asyncio.current_task()
         assert task is not None
-        self._questions.loop = self._loop = task.get_loop()
+        self._loop = task.get_loop()
         try:
             result = await self._handler(exchange)
         except BaseException as error:
@@ -80,7 +84,8 @@ class Replay:
     def _close(self) -> None:
         """Threads and tasks that outlive the run are told: nobody answers them any more."""
         self._closed = True
-        self._questions.close()
+        if self._known is not None:
+            self._known.close()
         if self._waiting:
             self._let_go()
         self._task = None  # which knows this run: without the circles it is freed at once
@@ -88,7 +93,7 @@ class Replay:
     def _ask_client(self) -> Result:
         asking, questions = self._round, self._questions
         single = asking.rules.single_use(asking.method, self._params)
-        state = asking.state_of(secrets.token_hex(12) if single else "")
+        state = asking.state_of(urandom(12).hex() if single else "")
         state.asked, state.answers, state.done = self._asked | questions.digests, self._answers, self._done
         return asking.input_required(questions.open, state)
 

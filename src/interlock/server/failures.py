@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+from os import urandom
 from typing import Any, cast
 
 from ..wire.display import display
@@ -42,7 +42,7 @@ def failure_text(error: BaseException, kind: str, name: str) -> str:
 
 def reference_to(error: BaseException, kind: str, name: str) -> str:
     """Log the traceback under a fresh reference."""
-    reference = secrets.token_hex(4)
+    reference = urandom(4).hex()
     log.error("! %s %s failed (reference %s)", kind, name, reference, exc_info=error)
     return reference
 

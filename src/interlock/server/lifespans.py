@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import secrets
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from os import urandom
 from typing import Any
 
 from ..revisions.shaping import plain
@@ -151,7 +151,7 @@ class Lifespans:
         try:
             return await span.entered()
         except Exception as error:
-            reference = secrets.token_hex(4)
+            reference = urandom(4).hex()
             log.error("! the connection lifespan failed (reference %s)", reference, exc_info=error)
             raise InternalError(f"This connection could not be set up (reference {reference})") from None
 

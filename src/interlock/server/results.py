@@ -8,9 +8,9 @@ must be told: content is never thrown away for its form.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
+from os import urandom
 from typing import Any, cast
 
 import msgspec
@@ -173,7 +173,7 @@ def _misfit(name: str, result: Result, error: ValueError) -> Result:
     an error with the reason; and since the tool has run, the model is told so.
     """
     reason = display(str(error), _LONGEST_REASON)
-    reference = secrets.token_hex(4)
+    reference = urandom(4).hex()
     log.error("! tool %s gave a result that does not fit its output schema (reference %s): %s", name, reference, reason)
     told = f"The tool {name} has done its work and gave the result above, which does not fit its output schema"
     note = {

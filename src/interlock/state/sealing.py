@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import secrets
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from os import urandom
@@ -29,7 +28,7 @@ _MARGIN = 60.0  # seconds a use is remembered beyond the end of its state: clock
 
 def new_key() -> bytes:
     """A key to put into the configuration of all replicas."""
-    return secrets.token_bytes(32)
+    return urandom(32)
 
 
 async def agreed_key(store: Store, name: str) -> bytes:

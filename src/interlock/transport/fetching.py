@@ -18,7 +18,7 @@ from .endpoints import Endpoint
 from .outbound import Outbound
 
 if TYPE_CHECKING:
-    import aiohttp
+    from .outbound import Response
 
 __all__ = ["Fetched", "fetch"]
 
@@ -76,7 +76,7 @@ async def fetch(
         await out.close()
 
 
-def _headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
+def _headers_of(response: Response) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in response.headers.items():
         name = name.lower()

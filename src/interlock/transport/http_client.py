@@ -41,7 +41,7 @@ from .pausing import movable
 from .sse_session import SseSession
 
 if TYPE_CHECKING:
-    import aiohttp
+    from .outbound import Response
 
 __all__ = ["HttpLink"]
 
@@ -168,14 +168,14 @@ class HttpLink:
         except Exception as error:
             self._settle(call, self._outbound.as_ours(error, call.method, begun))
 
-    async def _read(self, call: Call, reply: Reply, response: aiohttp.ClientResponse) -> None:
+    async def _read(self, call: Call, reply: Reply, response: Response) -> None:
         if form_of(reply, call.method) == "json":
             body = await self._outbound.whole(response, call.method)
             self._settle(call, answer_in(body, reply, call.id, call.method, self._limits))
             return
         await self._follow(call, response)
 
-    async def _follow(self, call: Call, response: aiohttp.ClientResponse) -> None:
+    async def _follow(self, call: Call, response: Response) -> None:
         """A stream, up to the answer."""
         parser = EventParser(self._limits.message_bytes)
         async for chunk in response.content.iter_any():

@@ -144,7 +144,9 @@ class HttpApp:
             self._hold()  # no lifespan event came
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
-        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat)
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)  # which would look for the loop once more
+        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat, loop, task)
         call.client = scope.get("client")
         self._beat.join(call)
         place = self._places.find(scope)

@@ -27,7 +27,7 @@ from .http_posting import Posting
 from .outbound import Credentials, drain, lost
 
 if TYPE_CHECKING:
-    import aiohttp
+    from .outbound import Response
 
 __all__ = ["HttpSession"]
 
@@ -77,9 +77,7 @@ class HttpSession(Posting):
         if events.after is not None and self._receiver.waits_for(id):
             await self._resume(id, method, events)
 
-    async def _read(
-        self, id: Id, method: str, reply: Reply, response: aiohttp.ClientResponse, events: EventReader
-    ) -> None:
+    async def _read(self, id: Id, method: str, reply: Reply, response: Response, events: EventReader) -> None:
         """The answer from the body; a stream ends without one only where it can be resumed."""
         if reply.status in (400, 404) and self._session is not None:
             body = await self._outbound.whole(response, method)
@@ -95,7 +93,7 @@ class HttpSession(Posting):
         elif not await self._follow(id, response, events) and events.after is None:
             raise lost(f"{method}: the server ended the stream without an answer: call again if that is safe", True)
 
-    async def _follow(self, id: Id, response: aiohttp.ClientResponse, events: EventReader) -> bool:
+    async def _follow(self, id: Id, response: Response, events: EventReader) -> bool:
         """A stream, up to the answer. False: it ended before."""
         events.connected()
         async for chunk in response.content.iter_any():
@@ -187,7 +185,7 @@ class HttpSession(Posting):
             events.failed()
             await asyncio.sleep(events.wait)
 
-    async def _hear(self, response: aiohttp.ClientResponse, events: EventReader) -> None:
+    async def _hear(self, response: Response, events: EventReader) -> None:
         events.connected()
         async for chunk in response.content.iter_any():
             for message in events.messages(chunk):

@@ -22,20 +22,24 @@ def socket_in(sockets: WeakSet[socket.socket], address: Any) -> socket.socket:
     return made
 
 
-def let_go(session: aiohttp.ClientSession, sockets: WeakSet[socket.socket]) -> None:
+def let_go(sessions: list[aiohttp.ClientSession], sockets: WeakSet[socket.socket]) -> None:
     """Without a loop there is nobody to do it properly."""
-    session.detach()
+    for session in sessions:
+        session.detach()
     for each in sockets:
         each.close()
 
 
-def left_open(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession, sockets: WeakSet[socket.socket]) -> None:
+def left_open(
+    loop: asyncio.AbstractEventLoop, sessions: list[aiohttp.ClientSession], sockets: WeakSet[socket.socket]
+) -> None:
     """Nobody holds the pool any more and nobody left it: its clients were forgotten."""
     warnings.warn("an HTTP client was not closed: use `async with`, or close()", ResourceWarning, stacklevel=2)
     if not loop.is_running():
-        let_go(session, sockets)
+        let_go(sessions, sockets)
         return
-    session.detach()
+    for session in sessions:
+        session.detach()
     for each in sockets:
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)  # a loop that goes on closes what has come to its end

@@ -13,13 +13,9 @@ import asyncio
 import errno
 import io
 import os
-import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
-from functools import partial
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary, finalize
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
 from ..wire.display import display
@@ -36,26 +32,24 @@ from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .bare_errors import bare
 from .endpoints import Endpoint
-from .leftovers import left_open, let_go, socket_in
 from .pausing import movable_timeout
-from .resolving import check_peer, judging_resolver, permit_in_force
+from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
+from .resolving import permit_in_force
+from .socket_pool import SocketPool, lease_in_force, note
 
 if TYPE_CHECKING:
     import aiohttp
+
+    Response = aiohttp.ClientResponse | PlainResponse
 
 __all__ = ["Outbound", "Credentials", "Errands", "drain", "lost"]
 
 T = TypeVar("T")
 _CONNECTIONS = 256  # requests of one client that may hold a socket at once; a further one waits within its deadline
-_REUSED_FOR = 4.0  # seconds an idle socket is kept: shorter than the 5 s after which common servers close theirs
 _LINGER = 1.0  # seconds a body may take to end after what was wanted before its socket is closed instead of reused
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
-_LONGEST_HEADER = 8190  # bytes of the first line or of one header of a response; more is no proper HTTP
-_MOST_HEADERS = 128  # of a response, likewise
-_AT_ONCE = 512 * 1024  # bytes of a body that are written in one go; a larger one is written in pieces
 _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
-_TURNS_TO_CLOSE = 20  # of the loop, in which a socket that was shut down is let go
 
 
 class Credentials(Protocol):
@@ -80,7 +74,7 @@ class Outbound:
         self._begin = begin
         self._limits = limits
         self._lane = asyncio.Semaphore(_CONNECTIONS)
-        self._pool: _Pool | None = None
+        self._pool: SocketPool | None = None
         self._used: set[asyncio.Transport] = set()  # by requests that are under way
         self.end: ConnectionEnded | None = None
         """Set it when all is over: it is then the reason why requests break."""
@@ -88,7 +82,7 @@ class Outbound:
     @asynccontextmanager
     async def sent(
         self, verb: str, body: bytes | None, headers: dict[str, str], url: str | None = None, *, aside: bool = False
-    ) -> AsyncGenerator[tuple[Reply, aiohttp.ClientResponse]]:
+    ) -> AsyncGenerator[tuple[Reply, Response]]:
         """The response to one request; its socket is closed on the way out unless everything was read.
 
         `aside` is for what must pass while all sockets are held by requests that wait for it, as an answer to a
@@ -99,12 +93,11 @@ class Outbound:
             await lane.acquire()
         try:
             at, hop = url or self.endpoint.url, 0
-            own = any(name.lower() == "authorization" for name in headers)  # of this one call: nobody else's is used
-            credentials = self._begin() if self._begin is not None and not own else None
+            credentials = self._begin() if self._begin is not None and not _has_own(headers) else None
             while True:
                 lease: list[asyncio.Transport] = []
-                more = await credentials.headers(verb, at) if credentials is not None else {}
-                response = await self._leased(lease, verb, at, body, {**headers, **more}, hop > 0)
+                said = headers if credentials is None else {**headers, **await credentials.headers(verb, at)}
+                response = await self._leased(lease, verb, at, body, said, hop > 0)
                 try:
                     reply = _reply_of(response)
                     further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
@@ -131,9 +124,9 @@ class Outbound:
         body: bytes | None,
         headers: dict[str, str],
         again: bool,
-    ) -> aiohttp.ClientResponse:
+    ) -> Response:
         """Ask, and note on which connection that is done."""
-        before = _lease.set((lease, self._used))
+        before = lease_in_force.set((lease, self._used))
         permit_before = permit_in_force.set(self.endpoint.permit)
         try:
             return await self._ask(verb, url, body, headers, again)
@@ -142,13 +135,21 @@ class Outbound:
             raise
         finally:
             permit_in_force.reset(permit_before)
-            _lease.reset(before)
+            lease_in_force.reset(before)
 
-    def _let_go(self, response: aiohttp.ClientResponse, lease: list[asyncio.Transport]) -> None:
+    def _let_go(self, response: Response, lease: list[asyncio.Transport]) -> None:
         if response.connection is not None:  # not read to its end: nobody can use this socket again
             response.close()
             self._cut(lease)
+        elif isinstance(response, PlainResponse):
+            self._put_aside(response)
         self._used.difference_update(lease)
+
+    def _put_aside(self, response: PlainResponse) -> None:
+        if self._pool is None:
+            response.carrier.abort()  # all is over
+        else:
+            self._pool.plain.keep(place_of(response.url), response.carrier)
 
     def _cut(self, lease: list[asyncio.Transport]) -> None:
         """A peer that does not read must not hold what we wrote, and the socket with it."""
@@ -156,24 +157,31 @@ class Outbound:
         for transport in lease:
             transport.abort()
 
-    async def _ask(
-        self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool
-    ) -> aiohttp.ClientResponse:
-        data = body if body is None or len(body) < _AT_ONCE else io.BytesIO(body)
-        session = self._opened().session
+    async def _ask(self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool) -> Response:
         try:
+            if url.startswith("http:"):
+                return await self._ask_plainly(verb, url, body, headers)
+            data = body if body is None or len(body) < AT_ONCE else io.BytesIO(body)
+            session = self._opened().session
             return await session.request(verb, _as_it_is(url), data=data, headers=headers, allow_redirects=False)
         except OSError as error:
             if again:  # whoever redirected us has read the request: it was sent, whatever happened since
                 raise lost(f"the connection broke after a redirect: {display(str(error), 200)}", True) from error
             raise
 
-    def _opened(self) -> _Pool:
+    async def _ask_plainly(self, verb: str, url: str, body: bytes | None, headers: dict[str, str]) -> PlainResponse:
+        """Without TLS, on a connection of our own."""
+        place = place_of(url)
+        connection = await self._opened().plain.connection(place, self.endpoint.permit)
+        note(connection.transport)
+        return await connection.ask(verb, place, url, body, headers)
+
+    def _opened(self) -> SocketPool:
         if self._pool is None:
-            self._pool = _Pool.of_this_loop()
+            self._pool = SocketPool.of_this_loop()
         return self._pool
 
-    async def whole(self, response: aiohttp.ClientResponse, what: str) -> bytes:
+    async def whole(self, response: Response, what: str) -> bytes:
         """All of a body, up to the limit of a message."""
         limit = self._limits.message_bytes
         body = bytearray()
@@ -201,7 +209,7 @@ class Outbound:
         url: str | None = None,
         *,
         aside: bool = False,
-    ) -> AsyncGenerator[tuple[Reply, aiohttp.ClientResponse]]:
+    ) -> AsyncGenerator[tuple[Reply, Response]]:
         """`sent` with a deadline for all that is done with the response; whatever happens is an error of ours."""
         begun = False
         try:
@@ -238,11 +246,15 @@ class Outbound:
 
     def as_ours(self, error: Exception, what: str, begun: bool) -> InterlockError:
         """Errors of the HTTP library in the words of this one."""
-        import aiohttp
-
         if isinstance(error, InterlockError):
             return error
         where, told = self.endpoint.origin, display(str(error) or type(error).__name__, 200)
+        if isinstance(error, NotReached):
+            return lost(f"{what}: could not connect to {where}: {_reason(error)}", False)
+        if isinstance(error, Improper):
+            return RemoteError(f"{what}: {where} does not speak proper HTTP: {told}")
+        import aiohttp
+
         if isinstance(error, aiohttp.ClientSSLError):
             return lost(f"{what}: no trusted connection to {where}: {told}", False)
         if isinstance(error, aiohttp.ClientConnectorError):
@@ -311,100 +323,7 @@ class Errands:
             await asyncio.wait(tasks)
 
 
-class _Pool:
-    """The sockets of one event loop, as long as somebody uses them."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        import aiohttp
-
-        class Connector(aiohttp.TCPConnector):
-            async def connect(self, req: Any, traces: Any, timeout: Any) -> Any:
-                connection = await super().connect(req, traces, timeout)
-                try:
-                    check_peer(connection.transport)
-                except BaseException:
-                    connection.close()
-                    raise
-                _note(connection.transport)
-                return connection
-
-            def __del__(self, *_: Any) -> None:
-                """What the library would write about a pool that nobody left is said in our own words."""
-
-        self._loop = loop
-        self._users = 0
-        self.sockets: WeakSet[socket.socket] = WeakSet()
-        self.session = aiohttp.ClientSession(
-            # how many sockets there are at once is bounded by each client
-            connector=Connector(
-                limit=0,
-                keepalive_timeout=_REUSED_FOR,
-                ssl=True,
-                socket_factory=partial(socket_in, self.sockets),
-                resolver=judging_resolver(),
-                use_dns_cache=False,  # who may reach an address is judged for each one who asks
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # our own deadlines stand around it
-            trust_env=False,
-            auto_decompress=False,
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
-            max_headers=_MOST_HEADERS,
-        )
-        self._forgotten = finalize(self, left_open, loop, self.session, self.sockets)
-
-    @classmethod
-    def of_this_loop(cls) -> _Pool:
-        loop = asyncio.get_running_loop()
-        pool = _pools.get(id(loop))
-        if pool is None:
-            pool = _pools[id(loop)] = cls(loop)
-        pool._users += 1
-        return pool
-
-    async def leave(self) -> None:
-        self._users -= 1
-        if self._users:
-            return
-        self._forgotten.detach()
-        _pools.pop(id(self._loop), None)
-        await self.session.close()
-        await self._cut_off()
-
-    async def _cut_off(self) -> None:
-        """A socket whose peer does not read what we wrote stays open to deliver it: nobody wants that any more."""
-        for _ in range(_TURNS_TO_CLOSE):
-            left = [each for each in self.sockets if each.fileno() >= 0]
-            for each in left:
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-            if not left:
-                return
-            await asyncio.sleep(0)
-
-    def abandon(self) -> None:
-        self._forgotten.detach()
-        _pools.pop(id(self._loop), None)
-        let_go(self.session, self.sockets)
-
-
-_pools: WeakValueDictionary[int, _Pool] = WeakValueDictionary()
-"""By the id of its loop, which a pool keeps alive; who forgets to close a client leaves no more than that behind."""
-_lease: ContextVar[tuple[list[asyncio.Transport], set[asyncio.Transport]] | None] = ContextVar(
-    "interlock sockets", default=None
-)
-"""Where the request now being made notes which connection it uses."""
-
-
-def _note(transport: Any) -> None:
-    leased = _lease.get()
-    if leased is not None and transport is not None:
-        leased[0].append(transport)
-        leased[1].add(transport)
-
-
-async def drain(response: aiohttp.ClientResponse) -> None:
+async def drain(response: Response) -> None:
     """What was wanted should be the last of its body: then the socket can be used again. The rest is dropped."""
     left = _LEFTOVER
     try:
@@ -421,6 +340,11 @@ def lost(message: str, sent: bool | None) -> ConnectionLost:
     return error
 
 
+def _has_own(headers: dict[str, str]) -> bool:
+    """Credentials of this one call: nobody else's are used."""
+    return any(name.lower() == "authorization" for name in headers)
+
+
 def _as_it_is(url: str) -> Any:
     """Checked already: the library must not spell it in another way."""
     import yarl
@@ -428,7 +352,7 @@ def _as_it_is(url: str) -> Any:
     return yarl.URL(url, encoded=True)
 
 
-def _reply_of(response: aiohttp.ClientResponse) -> Reply:
+def _reply_of(response: Response) -> Reply:
     get = response.headers.get
     return Reply(
         status=response.status,

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..wire.errors import LocalError
 from .http_server import HttpApp
-from .main_loop import run_main
+from .main_loop import run_main, set_aside
 from .workers import Lifeline, check_can_fork, supervise
 
 __all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
@@ -54,8 +54,8 @@ def run_http(
         return
     listener = bind(host, port)
     try:
-        serving = serve_http(app, listener, drain=drain, connections=room_for(connections))
-        run_main(serving, _loop_factory(), app.watcher)
+        server = _uvicorn(app, drain, room_for(connections), None, lambda: _begun(app.path, listener))
+        run_main(server.serve(sockets=[listener]), _loop_factory(), app.watcher)
     finally:
         listener.close()
 
@@ -183,11 +183,20 @@ async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, conne
         loop.remove_reader(line.parent)
         stop.set()
 
+    def started() -> None:
+        set_aside()
+        line.started()
+
     loop.add_reader(line.parent, gone)
     try:
-        await _uvicorn(app, drain, connections, stop, line.started).serve(sockets=[listener])
+        await _uvicorn(app, drain, connections, stop, started).serve(sockets=[listener])
     finally:
         loop.remove_reader(line.parent)
+
+
+def _begun(path: str, listener: socket.socket) -> None:
+    set_aside()
+    _announce(path, listener)
 
 
 def _announce(path: str, listener: socket.socket, more: str = "") -> None:

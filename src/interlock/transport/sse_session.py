@@ -22,7 +22,7 @@ from .http_posting import Posting
 from .outbound import Credentials, lost
 
 if TYPE_CHECKING:
-    import aiohttp
+    from .outbound import Response
 
 __all__ = ["SseSession"]
 
@@ -67,7 +67,7 @@ class SseSession(Posting):
         told = error if isinstance(error, PeerClosed) else lost(str(error), None)
         self._receiver.fail(told)
 
-    async def _hear(self, response: aiohttp.ClientResponse) -> None:
+    async def _hear(self, response: Response) -> None:
         parser = EventParser(self._limits.message_bytes)
         async for chunk in response.content.iter_any():
             for event in _events(parser, chunk):

@@ -17,7 +17,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from .keepalive import Keepalive
 from .lines import LineChannel
 from .living import Lives, lives_of
-from .main_loop import run_main
+from .main_loop import run_main, set_aside
 from .serving import serve_channel
 
 __all__ = ["run_stdio", "serve_stdio", "take_stdio"]
@@ -52,8 +52,12 @@ def run_stdio(
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
     streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
-    main = serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop)
-    run_main(main, watcher=getattr(handler, "stalls", None))
+
+    async def main() -> None:
+        set_aside(clean=False)  # which would keep the first call waiting
+        await serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop)
+
+    run_main(main(), watcher=getattr(handler, "stalls", None))
 
 
 async def serve_stdio(

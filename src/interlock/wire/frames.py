@@ -6,7 +6,6 @@ them. What msgspec refuses is read once more by the standard library, only to fi
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from itertools import accumulate
@@ -203,6 +202,8 @@ def _read_again(data: bytes) -> dict[str, Any]:
     """The members of a message that msgspec refused, as far as the standard library can read them."""
     if len(data) > _RECOVERABLE:
         return {}
+    import json  # nobody else needs it, and a server starts without it
+
     try:
         read = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

@@ -1,0 +1,192 @@
+"""The person at the terminal, as a host asks them: what exactly would be done, and may it?
+
+One question at a time. Enter alone is never a yes. Whatever a server wrote is escaped; what would be sent is shown
+whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+from ..host.pages import page_at
+from ..host.user import Ask, Leave, Notice
+from ..wire.errors import InvalidParams
+from .chat_screen import Screen
+from .floor import Floor
+from .forms import Answerer
+from .showing import as_json, block_text, one_line, plain
+from .terminal import Person
+
+__all__ = ["TerminalUser"]
+
+_SCOPES = {"once": "y", "session": "s", "always": "a"}
+_MEANING = {"y": "yes, once", "s": "yes, until this program ends", "a": "yes, always", "n": "no", "e": "edit first"}
+_TRIES = 5
+_CAN_EDIT = ("tool", "prompt")
+
+
+class TerminalUser:
+    """The `User` of a host. Without a `person` nobody can be asked, and everything is refused."""
+
+    def __init__(self, screen: Screen, person: Person | None, floor: Floor | None = None) -> None:
+        self._screen, self._person = screen, person
+        self._floor = floor if floor is not None else Floor(lambda: None)
+
+    def tell(self, notice: Notice) -> None:
+        self._screen.tell(notice)
+
+    # --- deeds ------------------------------------------------------------------------------------
+
+    async def allow(self, ask: Ask) -> Leave:
+        async with self._floor.for_question():
+            self._show(ask)
+            letters = [_SCOPES[scope] for scope in ask.scopes] or ["y"]
+            if ask.deed.kind in _CAN_EDIT:
+                letters.append("e")
+            return await self._leave(ask, [*letters, "n"])
+
+    def _show(self, ask: Ask) -> None:
+        screen = self._screen
+        screen.line()
+        screen.bold(f"May this be done? ({ask.why})")
+        screen.line(ask.shown)
+        if ask.about:
+            screen.dim(f"What the server says of it:\n{ask.about}")
+        for warning in ask.warnings:
+            screen.warn(f"  careful: {warning}")
+        if ask.diff:
+            screen.line(f"What changed:\n{ask.diff}")
+
+    async def _leave(self, ask: Ask, letters: list[str]) -> Leave:
+        letter = await self._letter(letters)
+        if letter == "e":
+            edited = await self._edited(ask.deed.arguments)
+            if edited is None:
+                return Leave(granted=False)
+            self._screen.line(as_json(edited))
+            again = await self._letter(["y", "n"])
+            return Leave(granted=again == "y", arguments=edited)
+        scope: Any = {letter: scope for scope, letter in _SCOPES.items()}.get(letter)
+        return Leave(granted=scope is not None, scope=scope or "once")
+
+    async def _letter(self, letters: list[str]) -> str:
+        """One of them; no answer is a no."""
+        if self._person is None:
+            return "n"
+        shown = ", ".join(f"[{each}] {_MEANING[each]}" for each in letters)
+        for _ in range(_TRIES):
+            line = await self._person.ask(f"{shown}: ")
+            if line is None:
+                return "n"
+            word = line.strip().lower()
+            if word[:1] in letters and word in (word[:1], _word(word[:1])):
+                return word[:1]
+        return "n"
+
+    # --- questions of servers ---------------------------------------------------------------------
+
+    async def review_sampling(self, server: str, request: dict[str, Any]) -> dict[str, Any] | None:
+        async with self._floor.for_question():
+            self._screen.line()
+            self._screen.bold(f"The server {one_line(server, 60)!r} asks a model of yours:")
+            self._show_request(request)
+            return await self._reviewed(request, "Send it to the model?")
+
+    async def review_answer(
+        self, server: str, request: dict[str, Any], answer: dict[str, Any]
+    ) -> dict[str, Any] | None:
+        async with self._floor.for_question():
+            self._screen.line()
+            self._screen.bold(f"The model {one_line(str(answer.get('model')), 60)!r} answered:")
+            self._screen.line(_content(answer.get("content")))
+            return await self._reviewed(answer, f"Give it to the server {one_line(server, 60)!r}?")
+
+    def _show_request(self, request: dict[str, Any]) -> None:
+        if request.get("systemPrompt"):
+            self._screen.line(f"system: {plain(str(request['systemPrompt']))}")
+        for message in request["messages"]:
+            self._screen.line(f"{one_line(str(message['role']), 20)}: {_content(message['content'])}")
+        for tool in request.get("tools") or ():
+            self._screen.line(f"tool: {one_line(str(cast('dict[str, Any]', tool).get('name')), 100)}")
+        self._screen.dim(f"at most {request['maxTokens']} tokens")
+
+    async def _reviewed(self, what: dict[str, Any], question: str) -> dict[str, Any] | None:
+        self._screen.line(question)
+        letter = await self._letter(["y", "e", "n"])
+        if letter == "e":
+            what = await self._edited(what) or {}
+            self._screen.line(as_json(what))
+            letter = await self._letter(["y", "n"])
+        return what if letter == "y" and what else None
+
+    async def fill(self, server: str, message: str, schema: dict[str, Any]) -> dict[str, Any]:
+        async with self._floor.for_question():
+            if self._person is None:
+                return {"action": "decline"}
+            self._screen.line()
+            self._screen.bold(f"The server {one_line(server, 60)!r} asks you. Secrets do not belong into a form.")
+            form = {"message": message, "requestedSchema": schema}
+            for _ in range(_TRIES):
+                answer = await Answerer(self._person).form(form)
+                if answer["action"] != "accept":
+                    return answer
+                self._screen.line(
+                    f"This would be sent to {one_line(server, 60)!r}: {as_json(answer.get('content', {}))}"
+                )
+                said = await self._person.ask("[y] send it, [c] change it, [n] send nothing: ")
+                word = (said or "n").strip().lower()
+                if word in ("y", "yes"):
+                    return answer
+                if word not in ("c", "change"):
+                    return {"action": "decline"}
+            return {"action": "cancel"}
+
+    async def open_page(self, server: str, url: str, message: str) -> bool:
+        async with self._floor.for_question():
+            self._screen.line()
+            self._screen.bold(f"The server {one_line(server, 60)!r} wants you to open a page: {one_line(message, 300)}")
+            self._screen.line(f"  {plain(url)}")
+            self._screen.bold(f"  at the host {_host_in(url)}")
+            return await self._letter(["y", "n"]) == "y"
+
+    # --- editing ----------------------------------------------------------------------------------
+
+    async def _edited(self, value: Any) -> dict[str, Any] | None:
+        """As JSON, in the user's own editor; None when nothing usable comes back."""
+        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
+            path = Path(folder) / "edit.json"
+            path.write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
+            try:
+                process = await asyncio.create_subprocess_exec(*words, str(path))
+                code = await process.wait()
+                found = json.loads(path.read_text(encoding="utf-8")) if code == 0 else None
+            except (OSError, ValueError) as error:
+                self._screen.failed(f"  it could not be edited: {plain(str(error))}")
+                return None
+        if not isinstance(found, dict):
+            self._screen.failed("  what came back is no JSON object: nothing is sent")
+            return None
+        return cast("dict[str, Any]", found)
+
+
+def _word(letter: str) -> str:
+    return {"y": "yes", "n": "no", "s": "session", "a": "always", "e": "edit"}.get(letter, letter)
+
+
+def _content(content: Any) -> str:
+    blocks = cast("list[Any]", content if isinstance(content, list) else [content])
+    return "\n".join(block_text(block) for block in blocks)
+
+
+def _host_in(url: str) -> str:
+    try:
+        return page_at(url).host
+    except InvalidParams:
+        return "(none that can be trusted)"

@@ -1,0 +1,246 @@
+"""One conversation with one server, for every command that has a TARGET: the options, the client, and how it ends.
+
+Whatever goes wrong is one sentence, its cause and a hint in words of the command line, and an exit code; `--debug`
+shows the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ..auth.plans import OAuth
+from ..client.client import Client
+from ..revisions.client_edge import NotOffered
+from ..wire.errors import (
+    AuthorizationFailed,
+    AuthRequired,
+    CallTimeout,
+    CannotAsk,
+    ConnectionEnded,
+    HandshakeFailed,
+    HttpStatus,
+    InterlockError,
+    LocalError,
+    LoginRequired,
+    NoCommonRevision,
+    Refused,
+    RemoteError,
+    SpawnFailed,
+)
+from ..wire.link import Patience
+from .failing import BROKEN, REFUSED, TIMEOUT, UNAUTHORIZED, UNREACHABLE, USAGE, Failure
+from .forms import Answerer
+from .pointing import Aim, aim_of, headers_of
+from .progress import Progress
+from .showing import note, one_line, plain
+from .terminal import terminal_or_none
+from .words import Kind, Number, Words, read_words
+
+__all__ = [
+    "OPTIONS",
+    "OPTIONS_HELP",
+    "Act",
+    "client_of",
+    "client_options",
+    "failure_of",
+    "talk",
+    "tokens_folder",
+    "use_one",
+]
+
+Act = Callable[[Client, Progress], Awaitable[int]]
+Verb = Callable[[Client, Progress, list[str], Words], Awaitable[int]]
+OPTIONS: dict[str, Kind] = {
+    "json": "flag",
+    "debug": "flag",
+    "timeout": Number(0.1, 86_400),
+    "revision": "text",
+    "log": "text",
+    "header": "texts",
+    "bearer": "text",
+    "auth": "text",
+    "allow-host": "texts",
+    "env": "texts",
+    "cwd": "text",
+}
+OPTIONS_HELP = """\
+TARGET:
+  https://example.com/mcp      a URL
+  server.py[:OBJECT]           a file with a Server, started as `interlock run` would
+  mcp.json[:NAME]              the one server of a configuration, or the one of that name
+  NAME                         a name from the configuration files of this folder and of hosts on this machine
+  … -- COMMAND ARGUMENT…       instead of a TARGET: a command, behind everything else
+
+options of the connection:
+  --timeout SECONDS            how long the server may be silent (60)
+  --revision REVISION          speak this revision of the protocol and no other
+  --header 'NAME: VALUE'       send it with every request to a URL; once for each
+  --bearer VARIABLE            send the token that is in this environment variable
+  --auth browser|paste         log in where the server wants it; tokens are kept and used again
+  --allow-host HOST            a host that may be spoken to without TLS; once for each
+  --env NAME[=VALUE]           give the server's process this variable; once for each
+  --cwd FOLDER                 start the server's process there
+  --log LEVEL                  show what the server logs, from this level on, on stderr
+  --json                       one JSON document on stdout, and nothing else
+  --debug                      all that is known about a failure, and what is said on the way
+"""
+_DEFAULT_SECONDS = 60.0
+
+
+def use_one(words: list[str], what: str, verb: Verb, more: dict[str, Kind] | None = None) -> int:
+    """One thing of a server: `TARGET WHAT …`, or `WHAT … -- COMMAND`. `verb` gets the words from WHAT on."""
+    given = read_words(words, {**OPTIONS, **(more or {})})
+    first = 0 if given.command is not None else 1
+    target, own = given.own[:first], given.own[first:]
+    if not own:
+        raise Failure(f"this takes {'a TARGET and ' if first else ''}a {what}", code=USAGE, hint="--help")
+
+    async def act(client: Client, progress: Progress) -> int:
+        return await verb(client, progress, own, given)
+
+    return talk(given, target, act)
+
+
+def talk(words: Words, own: list[str], act: Act) -> int:
+    """Open what the words name, act, close. The exit code."""
+    aim = aim_of(words, own)
+    if words.flag("debug"):
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s %(message)s")
+    progress = Progress()
+    options = client_options(words, aim, progress)
+    try:
+        return asyncio.run(_talk(aim, options, act, progress))
+    except Failure as failure:
+        if words.flag("debug") and failure.__cause__ is not None:
+            traceback.print_exception(failure.__cause__)
+        raise
+
+
+async def _talk(aim: Aim, options: dict[str, Any], act: Act, progress: Progress) -> int:
+    client = client_of(aim, options)
+    opened = False
+    try:
+        await client.open()
+        opened = True
+        return await act(client, progress)
+    except InterlockError as error:
+        raise failure_of(error, opened=opened) from error
+    finally:
+        progress.clear()
+        await client.close()
+
+
+def client_of(aim: Aim, options: dict[str, Any]) -> Client:
+    """Not open yet. What is wrong with an option shows here."""
+    try:
+        return Client(aim.target, **options)
+    except LocalError as error:
+        raise Failure(str(error), code=USAGE) from error
+
+
+def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]:
+    """What a `Client` is told beside its target."""
+    seconds: float = words.options.get("timeout", _DEFAULT_SECONDS)
+    found: dict[str, Any] = {
+        "name": "interlock-cli",
+        "revision": words.options.get("revision"),
+        "timeout": Patience(idle=seconds),
+        "connect_timeout": seconds,
+        "probe_timeout": min(10.0, seconds / 2),
+        **_of_url(words, aim),
+    }
+    if "log" in words.options:
+        found |= {"log_level": words.options["log"], "on_log": _shown_log(progress)}
+    terminal = terminal_or_none()
+    if terminal is not None:
+        answerer = Answerer(terminal, before=progress.clear)
+        found |= {"elicit": answerer.form, "elicit_url": answerer.page}
+    return found
+
+
+def _shown_log(progress: Progress) -> Callable[[str, Any, str | None], None]:
+    def show(level: str, data: Any, logger: str | None) -> None:
+        progress.clear()
+        told = data if isinstance(data, str) else str(data)
+        note(f"{one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
+
+    return show
+
+
+def tokens_folder() -> Path:
+    """Where tokens of users are kept, each in a file that only its owner reads."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "interlock" / "tokens"
+
+
+def _of_url(words: Words, aim: Aim) -> dict[str, Any]:
+    """Headers, tokens and hosts, which belong to a URL alone."""
+    headers, how = headers_of(words), words.options.get("auth")
+    if not aim.is_remote:
+        for option in ("header", "bearer", "auth", "allow-host"):
+            if option in words.options:
+                raise Failure(f"--{option} belongs to a URL, and {aim.name} is none", code=USAGE)
+        return {}
+    if how not in (None, "browser", "paste"):
+        raise Failure(f"--auth {how[:40]!r}: this is browser or paste", code=USAGE)
+    found: dict[str, Any] = {"headers": headers, "allowed_hosts": tuple(words.texts("allow-host"))}
+    folder = tokens_folder()
+    if how is not None or (folder.is_dir() and not {"authorization"} & {name.lower() for name in headers or {}}):
+        found["auth"] = OAuth(login=how, tokens=folder)  # without --auth nobody is asked; what is kept is used
+    return found
+
+
+# --- what went wrong ------------------------------------------------------------------------------
+
+_LOOK = "; interlock doctor looks for the cause"
+_ANSWERABLE = "run it in a terminal, where you can answer what the server asks"
+
+
+def failure_of(error: InterlockError, *, opened: bool) -> Failure:
+    """The same for a person, and as a code for a program."""
+    code, hint = _code_and_hint(error, opened)
+    message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
+    cause = _cause(error.__cause__, message)
+    if tail:
+        last = "\n".join(f"    {plain(line)}" for line in tail.splitlines()[-8:])
+        cause = f"{cause + '; ' if cause else ''}the server's process said last:\n{last}"
+    return Failure(message, code=code, cause=cause, hint=hint)
+
+
+def _cause(behind: BaseException | None, message: str) -> str:
+    """What the message does not say already."""
+    told = "" if behind is None else one_line(getattr(behind, "strerror", None) or str(behind) or repr(behind), 300)
+    return "" if told in message else told
+
+
+def _code_and_hint(error: InterlockError, opened: bool) -> tuple[int, str]:
+    match error:
+        case AuthRequired() | LoginRequired():
+            return UNAUTHORIZED, "log in with --auth browser, or give a token with --bearer VARIABLE"
+        case AuthorizationFailed():
+            return UNAUTHORIZED, "interlock doctor shows how far the way to a token goes"
+        case CallTimeout():
+            return TIMEOUT, "--timeout SECONDS waits longer" + ("" if opened else _LOOK)
+        case SpawnFailed():
+            return UNREACHABLE, "run the same command by itself: it must start without a shell"
+        case NoCommonRevision():
+            return UNREACHABLE, "leave --revision out" + _LOOK
+        case CannotAsk():
+            return REFUSED, _ANSWERABLE
+        case Refused() | NotOffered():
+            return REFUSED, "interlock list shows what the server offers"
+        case ConnectionEnded():
+            return UNREACHABLE, f"try again{_LOOK}"
+        case HandshakeFailed() | HttpStatus() | RemoteError() if not opened:
+            return UNREACHABLE, f"is this an MCP server?{_LOOK}"
+        case RemoteError():
+            return BROKEN, f"this is a mistake of the server{_LOOK}"
+        case _:
+            return USAGE, error.hint or ""

@@ -1,0 +1,187 @@
+"""Questions of a server, answered by a person: a form field by field, a page by agreeing to its whole address.
+
+Whatever the server says is shown as data. A person can always decline (no) or cancel (no answer at all), and nothing is
+ever opened or sent that was not agreed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..revisions.forms import check_content
+from ..wire.errors import InvalidParams
+from .loose import items_of, members_of
+from .showing import one_line, plain
+from .terminal import Person
+
+__all__ = ["Answerer", "choices_of", "read_field"]
+
+_MOST_FIELDS = 100  # of one form; nobody fills in more, and a longer one is declined
+_MOST_TRIES = 5  # at one field; then the form is cancelled
+_YES, _NO = ("y", "yes", "true", "1", "on"), ("n", "no", "false", "0", "off")
+Opened = Callable[[str], bool]
+
+
+def _browse(url: str) -> bool:
+    """By the means of the platform, never by a shell."""
+    import webbrowser  # few servers ask for it
+
+    return webbrowser.open(url)
+
+
+class Answerer:
+    """The callbacks `elicit` and `elicit_url` of a client, with a person behind them."""
+
+    def __init__(self, person: Person, browse: Opened = _browse, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called before anything is said: whatever is drawn on the terminal must make room."""
+        self._person, self._browse, self._before = person, browse, before
+
+    async def form(self, params: dict[str, Any]) -> dict[str, Any]:
+        schema = members_of(params.get("requestedSchema"))
+        fields, required = members_of(schema.get("properties")), items_of(schema.get("required"))
+        self._begin(params)
+        if len(fields) > _MOST_FIELDS:
+            self._person.say(f"declined: a form of {len(fields)} fields is nothing for a terminal")
+            return {"action": "decline"}
+        if not fields:
+            return await self._agreed("Accept?")
+        self._person.say("(Enter takes what stands in [ ]; /decline refuses, /cancel or Ctrl-D gives no answer)")
+        content: dict[str, Any] = {}
+        for name, field in fields.items():
+            given = await self._field(name, field, name in required)
+            if isinstance(given, str):
+                return {"action": given}
+            content |= given
+        return {"action": "accept", "content": content}
+
+    def _begin(self, params: Mapping[str, Any]) -> None:
+        self._before()
+        self._person.say(f"\nThe server asks: {plain(str(params.get('message', '')))}")
+
+    async def _field(self, name: str, field: Any, required: bool) -> str | dict[str, Any]:
+        """What to add to the content, or how the whole form ends."""
+        about = members_of(field)
+        if isinstance(about.get("description"), str):
+            self._person.say(f"  {one_line(about['description'])}")
+        for number, (_, label) in enumerate(choices_of(about), 1):
+            self._person.say(f"    {number}. {one_line(label, 80)}")
+        for _ in range(_MOST_TRIES):
+            line = await self._person.ask(f"  {_shown(name, about, required)}: ")
+            if line is None or line.strip() == "/cancel":
+                return "cancel"
+            if line.strip() == "/decline":
+                return "decline"
+            if not line.strip() and ("default" in about or not required):
+                return {}  # the form's own proposal holds
+            try:
+                value = read_field(about, line)
+                check_content({"properties": {name: about}}, {name: value})
+                return {name: value}
+            except (ValueError, InvalidParams) as error:
+                self._person.say(f"  ! {plain(str(error))}")
+        self._person.say("cancelled: no answer that fits")
+        return "cancel"
+
+    async def _agreed(self, shown: str) -> dict[str, Any]:
+        for _ in range(_MOST_TRIES):
+            line = await self._person.ask(f"{shown} [y/n, Enter gives no answer] ")
+            word = (line or "").strip().lower()
+            if not word:
+                break
+            if word in (*_YES, *_NO):
+                return {"action": "accept" if word in _YES else "decline"}
+        return {"action": "cancel"}
+
+    async def page(self, params: dict[str, Any]) -> dict[str, Any]:
+        """A page to open. The whole address is shown, and its host by itself: that is what has to be trusted."""
+        url = str(params.get("url", ""))
+        host = _host_of_page(url)
+        self._begin(params)
+        self._person.say(f"It wants you to open this page:\n  {plain(url)}")
+        if host is None:
+            self._person.say("declined: this is no address of the web")
+            return {"action": "decline"}
+        self._person.say(f"  at the host: {host}")
+        agreed = await self._agreed("Open it in a browser?")
+        if agreed["action"] == "accept" and not self._browse(url):
+            self._person.say("No browser could be started: open the address above yourself.")
+        return agreed
+
+
+def _host_of_page(url: str) -> str | None:
+    """As it is looked up (a name in foreign letters may look like another one); None for what is no web page."""
+    from urllib.parse import urlsplit  # few servers ask for it
+
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable():
+            return None
+        return parts.hostname.encode("idna").decode("ascii")
+    except ValueError:
+        return None
+
+
+def _shown(name: str, field: Mapping[str, Any], required: bool) -> str:
+    title = field.get("title")
+    shown = one_line(title if isinstance(title, str) else name, 80)
+    if "default" in field:
+        return f"{shown} [{one_line(str(field['default']), 60)}]"
+    return shown if required else f"{shown} (may be left out)"
+
+
+def choices_of(field: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What may be chosen, and what is shown for it, in any of the spellings of the revisions."""
+    where = members_of(field.get("items")) if field.get("type") == "array" else field
+    for word in ("oneOf", "anyOf"):
+        if isinstance(where.get(word), list):
+            options = [members_of(each) for each in items_of(where[word])]
+            return [(str(each.get("const")), str(each.get("title", each.get("const")))) for each in options]
+    values, names = items_of(where.get("enum")), items_of(where.get("enumNames"))
+    return [(str(each), str(names[at]) if at < len(names) else str(each)) for at, each in enumerate(values)]
+
+
+def read_field(field: Mapping[str, Any], line: str) -> Any:
+    """What was typed, as the field wants it; `ValueError` says what is wrong with it."""
+    choices, text = choices_of(field), line.strip()
+    if field.get("type") == "array":
+        return [_chosen(choices, each.strip()) for each in text.split(",") if each.strip()]
+    if choices:
+        return _chosen(choices, text)
+    match field.get("type"):
+        case "integer":
+            return _whole(text)
+        case "number":
+            return _number(text)
+        case "boolean":
+            if text.lower() in (*_YES, *_NO):
+                return text.lower() in _YES
+            raise ValueError("answer y or n")
+        case _:
+            return line
+
+
+def _whole(text: str) -> int:
+    if len(text) > 30 or not text.removeprefix("-").isdecimal():
+        raise ValueError("give a whole number")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError("give a number") from None
+    if found != found or found in (float("inf"), float("-inf")):
+        raise ValueError("give a number")
+    return found
+
+
+def _chosen(choices: list[tuple[str, str]], text: str) -> str:
+    """By its number, its value or what is shown for it."""
+    for value, label in choices:
+        if text in (value, label):
+            return value
+    if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= len(choices):
+        return choices[int(text) - 1][0]
+    raise ValueError("that is not among the choices")

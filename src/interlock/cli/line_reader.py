@@ -1,0 +1,106 @@
+"""Lines that a person types at a prompt, with history and completion, while the event loop goes on.
+
+The line is read in a thread of its own by the standard library's editing (readline, where there is one): the loop, and
+with it every server, must not wait for a key. The thread is a daemon: a program that ends does not wait for a key
+either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["LineReader"]
+
+_MOST_HISTORY = 1_000
+Complete = Callable[[str, str], Sequence[str]]
+"""(the whole line, the word at its end) → what the word may become. Called in the reading thread."""
+
+
+class LineReader:
+    """`history` is a file that only its owner can read; without a terminal lines are read as they come."""
+
+    def __init__(self, history: Path | None = None, complete: Complete | None = None) -> None:
+        self._history, self._complete = history, complete
+        self._candidates: list[str] = []
+        self._readline = _readline() if sys.stdin.isatty() else None
+        if self._readline is not None:
+            self._set_up(self._readline)
+
+    def completes(self, complete: Complete) -> None:
+        self._complete = complete
+
+    async def read(self, shown: str) -> str | None:
+        """One line; None at the end (Ctrl-D)."""
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[str | None] = loop.create_future()
+
+        def settle(line: str | None) -> None:
+            if not found.done():
+                found.set_result(line)
+
+        def work() -> None:
+            line = self._line(shown)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, line)
+
+        threading.Thread(target=work, name="interlock-prompt", daemon=True).start()
+        return await found
+
+    def _line(self, shown: str) -> str | None:
+        try:
+            if sys.stdin.isatty():
+                return input(shown)
+            line = sys.stdin.readline()
+            return line.rstrip("\n") if line else None
+        except (EOFError, KeyboardInterrupt, ValueError):  # Ctrl-D, or the terminal is gone
+            return None
+
+    # --- history and completion -------------------------------------------------------------------
+
+    def _set_up(self, readline: Any) -> None:
+        readline.set_completer_delims(" \t\n")
+        readline.set_completer(self._candidate)
+        readline.parse_and_bind("tab: complete")
+        readline.set_history_length(_MOST_HISTORY)
+        if self._history is not None and self._history.is_file():
+            try:
+                readline.read_history_file(self._history)
+            except OSError:
+                return
+
+    def _candidate(self, word: str, number: int) -> str | None:
+        if number == 0:
+            self._candidates = self._found(word)
+        return self._candidates[number] if number < len(self._candidates) else None
+
+    def _found(self, word: str) -> list[str]:
+        line = self._readline.get_line_buffer() if self._readline is not None else word
+        try:
+            return [*self._complete(line, word)] if self._complete is not None else []
+        except Exception:  # whoever types must not be stopped by what only helps
+            return []
+
+    def close(self) -> None:
+        """Keep what was typed."""
+        if self._readline is None or self._history is None:
+            return
+        try:
+            self._history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._history, os.O_WRONLY | os.O_CREAT, 0o600))
+            self._readline.write_history_file(self._history)
+        except OSError:
+            return
+
+
+def _readline() -> Any:
+    try:
+        import readline
+    except ImportError:  # there is none on Windows
+        return None
+    return readline

@@ -1,0 +1,108 @@
+"""`interlock list TARGET`: what a server offers, with the words to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..client.client import Client
+from ..client.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Listing
+from ..wire.errors import MethodNotFound
+from .connecting import OPTIONS, OPTIONS_HELP, talk
+from .failing import OK, USAGE, Failure
+from .giving import signature_of
+from .loose import items_of
+from .progress import Progress
+from .showing import as_json, builtins_of, one_line, plain, say, table
+from .words import read_words
+
+__all__ = ["HELP", "command", "LISTS", "list_one", "offered", "offered_text"]
+
+HELP = f"""\
+examples:
+  interlock list server.py                        everything that server.py offers
+  interlock list https://example.com/mcp tools    only the tools of a remote server
+  interlock list notes --json                     for a program; schemas and all
+  interlock list -- npx some-server               a server that is started by a command
+
+usage: interlock list TARGET [tools|resources|templates|prompts …]
+
+{OPTIONS_HELP}"""
+LISTS: dict[str, Listing] = {"tools": TOOLS, "resources": RESOURCES, "templates": TEMPLATES, "prompts": PROMPTS}
+
+
+def command(words: list[str]) -> int:
+    given = read_words(words, OPTIONS)
+    own = list(given.own)
+
+    async def act(client: Client, progress: Progress) -> int:
+        found = await offered(client, kinds)
+        say(as_json(found) if given.flag("json") else offered_text(found))
+        return OK
+
+    first = 0 if given.command is not None else 1
+    kinds = own[first:]
+    for kind in kinds:
+        if kind not in LISTS:
+            raise Failure(f"there is no list {kind[:40]!r}", code=USAGE, hint=f"the lists are {', '.join(LISTS)}")
+    return talk(given, own[:first], act)
+
+
+async def offered(client: Client, kinds: list[str] | None = None) -> dict[str, Any]:
+    """Who the server is and its lists, in the specification's own words."""
+    found: dict[str, Any] = {
+        "server": builtins_of(client.server_info),
+        "revision": client.revision,
+        "capabilities": builtins_of(client.capabilities),
+    }
+    if client.instructions is not None and not kinds:  # who wants one list wants that
+        found["instructions"] = client.instructions
+    for kind in kinds or LISTS:
+        found[LISTS[kind].member] = await list_one(client, kind)
+    return found
+
+
+async def list_one(client: Client, kind: str) -> list[Any]:
+    """What a server does not offer is an empty list; templates came later than resources, and some have none."""
+    capability = "resources" if kind == "templates" else kind
+    if not client.capabilities.can(capability):
+        return []
+    lists = {
+        "tools": client.list_tools,
+        "resources": client.list_resources,
+        "templates": client.list_resource_templates,
+        "prompts": client.list_prompts,
+    }
+    try:
+        return [builtins_of(each) for each in await lists[kind]()]
+    except MethodNotFound:
+        if kind == "templates":
+            return []
+        raise
+
+
+# --- for people -----------------------------------------------------------------------------------
+
+
+def offered_text(found: Mapping[str, Any]) -> str:
+    info: dict[str, Any] = found["server"]
+    lines = [f"{one_line(str(info.get('name')), 80)} {one_line(str(info.get('version')), 40)} · {found['revision']}"]
+    if "instructions" in found:
+        lines += ["", *(f"  {line}" for line in plain(found["instructions"]).splitlines())]
+    for kind, listing in LISTS.items():
+        items: list[dict[str, Any]] | None = found.get(listing.member)
+        if items is not None:
+            lines += ["", f"{kind}: {len(items) or 'none'}", *table(_row(kind, item) for item in items)]
+    return "\n".join(lines)
+
+
+def _row(kind: str, item: Mapping[str, Any]) -> tuple[str, str]:
+    about = one_line(str(item.get("description") or item.get("title") or ""), 120)
+    if kind == "tools":
+        return f"{one_line(item['name'], 128)}({signature_of(item['inputSchema'])})", about
+    if kind == "prompts":
+        told = [f"{each['name']}{'' if each.get('required') else '?'}" for each in items_of(item.get("arguments"))]
+        return one_line(f"{item['name']}({', '.join(told)})", 128), about
+    where = item["uri"] if kind == "resources" else item["uriTemplate"]
+    name = one_line(item["name"], 60)
+    return one_line(where, 200), f"{name}: {about}" if about and about != name else name

@@ -1,0 +1,213 @@
+"""TARGET: what a server is named by on the command line, and the target of a client that it leads to.
+
+    https://example.com/mcp       a URL
+    server.py, server.py:notes    a file with a Server: started as `interlock run` would
+    mcp.json, mcp.json:notes      the one server of a configuration, or the one of that name
+    notes                         a name from the configuration files that hosts keep
+    -- npx some-server            a command, behind everything else
+
+Nothing is started or asked here. A name that two files give to different servers is refused: what runs is never a
+matter of which file was found first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from ..client.config import Config, ConfigError, ServerEntry, read_config
+from ..client.config_values import Input
+from ..transport.child import Command
+from ..wire.display import display
+from .failing import USAGE, Failure
+from .words import Words
+
+__all__ = ["Aim", "aim_of", "config_files", "headers_of"]
+
+_HINT = (
+    "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command"
+)
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """What was meant."""
+
+    kind: Literal["url", "command", "file", "config"]
+    name: str
+    """For messages; it holds no secret."""
+    target: Any
+    """What a `Client` takes."""
+
+    @property
+    def is_remote(self) -> bool:
+        return self.kind == "url" or (isinstance(self.target, ServerEntry) and self.target.kind != "stdio")
+
+
+def aim_of(words: Words, own: list[str]) -> Aim:
+    """The target; the first of `own` is taken, unless there is a command behind `--`."""
+    if words.command is not None:
+        return _of_command(words, words.command)
+    if not own:
+        raise Failure("which server?", code=USAGE, hint=_HINT)
+    word = own.pop(0)
+    try:
+        aim = _of_word(words, word)
+    except ConfigError as error:
+        raise Failure(str(error), code=USAGE) from error
+    for option in ("env", "cwd"):
+        if option in words.options and not isinstance(aim.target, Command):
+            raise Failure(f"--{option} belongs to a command or a file", code=USAGE)
+    return aim
+
+
+def _of_command(words: Words, command: list[str]) -> Aim:
+    """A program of others: it sees what it needs, not every variable of this terminal (--env adds some)."""
+    target = Command(args=tuple(command), env=_env(words), cwd=words.options.get("cwd"))
+    return Aim("command", display(" ".join(command), 100), target)
+
+
+def _env(words: Words) -> dict[str, str] | None:
+    """NAME=VALUE, or NAME for the value that it has here."""
+    found: dict[str, str] = {}
+    for each in words.texts("env"):
+        name, equals, value = each.partition("=")
+        if not name or (not equals and name not in os.environ):
+            raise Failure(f"--env {name!r}: there is no such variable here", code=USAGE, hint="--env NAME=VALUE")
+        found[name] = value if equals else os.environ[name]
+    return found or None
+
+
+def _of_word(words: Words, word: str) -> Aim:
+    if word[:8].lower().startswith(("http://", "https://")):
+        return Aim("url", display(word.partition("?")[0], 200), word)
+    path, which = _file_and_rest(word)
+    if path is None:
+        return _of_name(word)
+    if path.lower().endswith((".json", ".jsonc")):
+        config = read_config(path, inputs=_asked)
+        return _entry(config[which] if which else _only(config))
+    return _of_file(words, path, which)
+
+
+def _file_and_rest(word: str) -> tuple[str | None, str]:
+    """As `interlock run` reads it: a file, or a file, a colon and a name."""
+    if os.path.isfile(word):
+        return word, ""
+    path, colon, name = word.rpartition(":")
+    if colon and name and os.path.isfile(path):
+        return path, name
+    return None, ""
+
+
+def _of_file(words: Words, path: str, which: str) -> Aim:
+    """The author's own file, run by this very Python with what this terminal has, as `interlock run` in it would."""
+    name = f"{path}:{which}" if which else path
+    full = os.path.abspath(path) + name[len(path) :]
+    args = (sys.executable, "-P", "-m", "interlock", "run", full)  # -P: no module is taken from where we happen to be
+    target = Command(args=args, env=_env(words), env_policy="inherit", cwd=words.options.get("cwd"))
+    return Aim("file", display(name, 200), target)
+
+
+def _only(config: Config) -> ServerEntry:
+    if len(config) == 1:
+        return config[next(iter(config))]
+    names = ", ".join(f"{config.file}:{display(each, 60)}" for each in [*config][:20])
+    hint = f"choose one: {names}" if names else ""
+    raise Failure(f"{display(config.file, 300)} has {len(config)} servers", code=USAGE, hint=hint)
+
+
+def _entry(entry: ServerEntry) -> Aim:
+    return Aim("config", f"{display(entry.name, 60)} of {display(entry.file, 200)}", entry)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def config_files(home: Path | None = None, here: Path | None = None) -> Iterator[Path]:
+    """Where hosts keep their servers: of this folder, then of this user."""
+    here, home = here or Path.cwd(), home or Path.home()
+    yield from (here / each for each in (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"))
+    yield from (home / each for each in (".claude.json", ".cursor/mcp.json", ".codeium/windsurf/mcp_config.json"))
+    if sys.platform == "darwin":
+        base = home / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))
+    else:
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    yield from (base / "Claude" / "claude_desktop_config.json", base / "Code" / "User" / "mcp.json")
+
+
+def _of_name(word: str) -> Aim:
+    if "/" in word or os.sep in word or word.lower().endswith((".py", ".json", ".jsonc")):
+        hint = f"did you mean http://{word}?" if _looks_like_url(word) else _HINT
+        raise Failure(f"there is no file {display(word, 200)!r}", code=USAGE, hint=hint)
+    found, names, broken = _servers_called(word)
+    if not found:
+        known = f"there are: {', '.join(sorted(names)[:20])}" if names else _HINT
+        cause = "; ".join(broken)
+        raise Failure(f"no configuration has a server {display(word, 60)!r}", code=USAGE, cause=cause, hint=known)
+    if len({entry.key[2] for entry in found}) > 1:
+        choice = ", ".join(f"{display(entry.file, 200)}:{word}" for entry in found)
+        raise Failure(f"{len(found)} files name different servers {word!r}", code=USAGE, hint=f"choose one: {choice}")
+    return _entry(found[0])
+
+
+def _looks_like_url(word: str) -> bool:
+    host = word.partition("/")[0]
+    return host.startswith(("localhost", "127.")) or (":" in host and "." in host)
+
+
+def _servers_called(word: str) -> tuple[list[ServerEntry], set[str], list[str]]:
+    """Those of that name, the names of all, and which files cannot be read."""
+    found: list[ServerEntry] = []
+    names: set[str] = set()
+    broken: list[str] = []
+    for path in config_files():
+        if not path.is_file():
+            continue
+        try:
+            config = read_config(path, inputs=_asked)
+        except ConfigError as error:
+            if "neither mcpServers nor servers" not in str(error):  # a host's settings that name no server at all
+                broken.append(str(error))
+            continue
+        names |= {display(each, 60) for each in config}
+        if word in config:
+            found.append(config[word])
+    return found, names, broken
+
+
+def _asked(asked: Input) -> str:
+    """`${input:...}`: what the file wants to be told by the user, on a terminal and nowhere else."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(f"the input {display(asked.id, 60)!r} is asked for, and there is no terminal to ask on")
+    from getpass import getpass  # few files ask
+
+    shown = f"{display(asked.description or asked.id, 200)}: "
+    if asked.password:
+        return getpass(shown)
+    sys.stderr.write(shown)
+    sys.stderr.flush()
+    return sys.stdin.readline().rstrip("\n")
+
+
+def headers_of(words: Words, environ: Mapping[str, str] = os.environ) -> dict[str, str] | None:
+    """`--header 'Name: value'` and `--bearer VARIABLE`: a token is read from a variable, because a command line is
+    seen by everybody on the machine."""
+    found: dict[str, str] = {}
+    for each in words.texts("header"):
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip():
+            raise Failure(f"--header {display(each, 40)!r}: this is 'Name: value'", code=USAGE)
+        found[name.strip()] = value.strip()
+    variable = words.options.get("bearer")
+    if variable is not None:
+        if not environ.get(variable):
+            raise Failure(f"--bearer {variable[:60]!r}: there is no such variable", code=USAGE, hint="export it first")
+        found["Authorization"] = f"Bearer {environ[variable]}"
+    return found or None

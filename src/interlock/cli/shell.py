@@ -1,0 +1,215 @@
+"""`interlock shell TARGET`: one conversation with a server, line by line, with history and completion.
+
+The client lives on a loop in a thread of its own and goes on while a line is typed: pings are answered, changes heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..client.client import Client
+from ..client.loop_thread import LoopThread
+from ..wire.errors import InterlockError
+from .call import call
+from .complete import complete
+from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, tokens_folder
+from .failing import INTERRUPTED, OK, USAGE, Failure
+from .list_all import LISTS, offered, offered_text
+from .pointing import aim_of
+from .progress import Progress
+from .prompt import get
+from .read import read
+from .showing import note, one_line, plain, say
+from .suggesting import WORDS, candidates
+from .words import read_words
+
+__all__ = ["HELP", "Shell", "command", "history_file"]
+
+HELP = f"""\
+examples:
+  interlock shell server.py                       then: list, call add a=1 b=2, quit
+  interlock shell https://example.com/mcp         Tab completes names, arguments and their values
+  interlock shell -- npx some-server              a server that is started by a command
+  echo 'call add a=1 b=2' | interlock shell server.py
+
+usage: interlock shell TARGET [--no-history]
+
+  --no-history                 neither read nor write the lines that were typed before
+
+{OPTIONS_HELP}"""
+_MOST_HISTORY = 1000  # lines that are kept
+_SUGGEST_SECONDS = 3.0  # that a key press waits for the server
+
+
+def history_file() -> Path:
+    """Beside the tokens, and as private: what is typed may be a secret."""
+    return tokens_folder().parent / "history"
+
+
+def command(words: list[str]) -> int:
+    given = read_words(words, {**OPTIONS, "no-history": "flag"})
+    if given.flag("json"):
+        raise Failure("a shell has no --json", code=USAGE, hint="use interlock call --json")
+    own = list(given.own)
+    aim, progress = aim_of(given, own), Progress()
+    if own:
+        raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
+    client = client_of(aim, client_options(given, aim, progress))
+    thread = LoopThread()
+    thread.join(id(client), client.close)
+    try:
+        shell = Shell(client, progress, thread.run)
+        shell.open()
+        with_history = sys.stdin.isatty() and not given.flag("no-history")
+        return _typed(shell, history_file() if with_history else None)
+    finally:
+        with suppress(InterlockError):
+            thread.run(client.close())
+        thread.leave(id(client))
+
+
+class Shell:
+    """What each line does. `run` runs a coroutine where the client lives, and waits."""
+
+    def __init__(self, client: Client, progress: Progress, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._client, self._progress, self._run = client, progress, run
+        self.over = False
+
+    def open(self) -> None:
+        try:
+            self._run(self._client.open())
+        except InterlockError as error:
+            raise failure_of(error, opened=False) from error
+
+    @property
+    def greeting(self) -> str:
+        info = self._client.server_info
+        about = f"{one_line(info.name, 60)} {one_line(info.version, 40)} · {self._client.revision}"
+        return f"{about}\nhelp shows what can be said; Tab completes; Ctrl-D ends."
+
+    @property
+    def prompt(self) -> str:
+        return f"{one_line(self._client.server_info.name, 30)}> "
+
+    def do(self, line: str) -> int:
+        """One line; the exit code it would have had as a command."""
+        try:
+            words = shlex.split(line)
+            return self._run(self._act(words)) if words else OK
+        except ValueError as error:
+            note(f"! {error}")
+            return USAGE
+        except Failure as failure:
+            note(f"! {failure.told()}")
+            return failure.code
+        except InterlockError as error:
+            failure = failure_of(error, opened=True)
+            note(f"! {failure.told()}")
+            return failure.code
+        except KeyboardInterrupt:
+            note("(given up)")
+            return INTERRUPTED
+        finally:
+            self._progress.clear()
+
+    async def _act(self, words: list[str]) -> int:
+        client, progress = self._client, self._progress
+        match words:
+            case ["quit" | "exit"]:
+                self.over = True
+            case ["help" | "?"]:
+                say("\n".join(f"  {word:9}{about}" for word, about in WORDS.items()))
+            case ["info"]:
+                say(self.greeting.partition("\n")[0])
+                say(plain(client.instructions or "(no instructions)"))
+            case ["list", *kinds] if all(kind in LISTS for kind in kinds):
+                say(offered_text(await offered(client, kinds)))
+            case ["call", name, *arguments]:
+                return await call(client, progress, name, arguments)
+            case ["read", uri, *arguments]:
+                return await read(client, progress, uri, arguments)
+            case ["prompt", name, *arguments]:
+                return await get(client, progress, name, arguments)
+            case ["complete", what, *arguments] if arguments:
+                return await complete(client, what, arguments)
+            case [word, *_]:
+                told = f"{word} {WORDS[word]}" if word in WORDS else f"there is no {one_line(word, 40)!r} here"
+                raise Failure(" ".join(told.split()), code=USAGE, hint="help")
+            case _:
+                pass
+        return OK
+
+    def suggestions(self, line: str) -> list[str]:
+        """What may stand at its end; a server that fails, or takes long, suggests nothing."""
+        try:
+            return self._run(_within(_SUGGEST_SECONDS, candidates(self._client, line)))
+        except (InterlockError, TimeoutError, ValueError):
+            return []
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, list[str]]) -> list[str]:
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+# --- the line editor ------------------------------------------------------------------------------
+
+
+def _typed(shell: Shell, history: Path | None) -> int:
+    """Until the end. Without a terminal it is a script: its code is that of its last line."""
+    interactive = sys.stdin.isatty()
+    if interactive:
+        note(shell.greeting)
+    editor = _editor(shell, history) if interactive else None
+    code = OK
+    while not shell.over:
+        try:
+            line = input(shell.prompt if interactive else "")
+        except EOFError:
+            break
+        except KeyboardInterrupt:  # the line is thrown away, the shell stays
+            say()
+            continue
+        code = shell.do(line)
+    if editor is not None and history is not None:
+        _keep(editor, history)
+    return OK if interactive else code
+
+
+def _editor(shell: Shell, history: Path | None) -> Any:
+    """The line editor of the platform, or None where there is none."""
+    try:
+        import readline
+    except ImportError:
+        return None
+    found: list[str] = []
+
+    def complete_word(text: str, state: int) -> str | None:
+        if state == 0:
+            fitting = shell.suggestions(readline.get_line_buffer()[: readline.get_endidx()])
+            found[:] = [word if word.endswith("=") else f"{word} " for word in fitting]
+        return found[state] if state < len(found) else None
+
+    readline.set_completer_delims(" \t")
+    readline.set_completer(complete_word)
+    readline.parse_and_bind("tab: complete")
+    if history is not None:
+        with suppress(OSError):
+            readline.read_history_file(str(history))
+    return readline
+
+
+def _keep(editor: Any, history: Path) -> None:
+    """In a file that only its owner reads, from its first moment on."""
+    with suppress(OSError):
+        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(history, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        editor.set_history_length(_MOST_HISTORY)
+        editor.write_history_file(str(history))

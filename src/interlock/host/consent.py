@@ -1,0 +1,78 @@
+"""Questions to the person: one at a time, in their order, and never for ever.
+
+Somebody who is shown two questions at once answers the wrong one. So all others wait, up to a number, and are looked
+at again when it is their turn: what was answered meanwhile may answer them as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from ..wire.display import display
+from .deeds import Deed, Denied, Scope
+from .user import Absent, Ask, Leave, User
+
+__all__ = ["Consent", "How"]
+
+log = logging.getLogger("interlock.host")
+How = Callable[[Ask], Awaitable[Leave]]
+_SCOPES: tuple[Scope, ...] = ("once", "session", "always")  # from the shortest on
+_NOBODY = "allow it by a rule of the policy: nobody can be asked here"
+
+
+class Consent:
+    """Of one person. `seconds`: how long an answer may take; then it counts as a no. `waiting`: how many questions may
+    wait, the one that is shown included; a further one counts as answered with no."""
+
+    def __init__(self, user: User, *, seconds: float = 600.0, waiting: int = 64) -> None:
+        self._user, self._seconds, self._most = user, seconds, waiting
+        self._turns = asyncio.Lock()
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def turn(self, deed: Deed) -> AsyncGenerator[None]:
+        """Until it is this one's turn to be shown."""
+        if isinstance(self._user, Absent):
+            raise Denied(deed, "it must be asked about, and nobody is there", hint=_NOBODY)
+        if self._waiting >= self._most:
+            raise Denied(
+                deed, f"{self._waiting} questions wait for an answer already", hint="answer some of them first"
+            )
+        self._waiting += 1
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self._waiting -= 1
+
+    async def answer(self, ask: Ask, how: How | None = None) -> Leave:
+        """Show it; what raises, lasts too long, or is no answer is a no. For some deeds there is another way than
+        `User.allow` to show them: `how`."""
+        show = how if how is not None else self._user.allow
+        timer = asyncio.timeout(self._seconds)
+        try:
+            async with timer:
+                leave = await show(ask)
+        except TimeoutError as error:
+            told = f"nobody answered within {self._seconds:g} s" if timer.expired() else "the answer failed"
+            raise Denied(ask.deed, told) from error
+        except Denied:
+            raise
+        except Exception as error:
+            log.exception("! a question could not be shown")
+            raise Denied(ask.deed, f"the question could not be shown: {display(repr(error), 200)}") from error
+        return _sound(ask, leave)
+
+
+def _sound(ask: Ask, leave: object) -> Leave:
+    """What was answered, as far as it was on offer. Edited arguments were seen once: leave for them lasts as long."""
+    if not isinstance(leave, Leave) or leave.scope not in _SCOPES:
+        raise Denied(ask.deed, "the answer was none")
+    scope: Scope = "once"
+    for each in _SCOPES[: _SCOPES.index(leave.scope) + 1]:
+        if each in ask.scopes and leave.arguments is None:
+            scope = each
+    return Leave(granted=leave.granted is True, scope=scope, arguments=leave.arguments)

@@ -1,0 +1,159 @@
+"""What a host is about to do in its user's name: a deed, the verdict on it, and the error when it may not be done.
+
+A deed holds its arguments as canonical bytes. Whoever looks at them (a rule, a person, the server) gets a copy decoded
+from the same bytes, so that nobody can change after the decision what was decided on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from ..wire.display import display
+from ..wire.errors import LocalError
+from ..wire.exchange import Principal
+from ..wire.types.tools import ToolAnnotations
+
+__all__ = ["KINDS", "Decision", "Deed", "Denied", "Kind", "Scope", "Verdict", "canonical"]
+
+Kind = Literal[
+    "launch",
+    "definitions",
+    "tool",
+    "resource",
+    "prompt",
+    "completion",
+    "sampling",
+    "sampling_answer",
+    "elicitation",
+    "open_url",
+    "roots",
+]
+"""`launch` starts a server, `definitions` takes what it offers for good, from `tool` to `completion` something is sent
+to it, and the others answer what it asks."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Decision = Literal["allow", "ask", "deny"]
+Scope = Literal["once", "session", "always"]
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted names and without spaces. Texts stay as they are, in no normal form of Unicode: two that only
+    look alike are two."""
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LocalError(f"this cannot be said in JSON: {display(str(error), 200)}") from error
+
+
+class Deed:
+    """One thing to be done, by whom, at which server, with what, and whose data may be in it.
+
+    `sources` names the servers whose data may be in the arguments. `hints` is what the server says of its own tool,
+    and so never a ground to allow anything. Without a `principal` it is the one of the gate it goes through.
+    """
+
+    __slots__ = ("hints", "kind", "name", "payload", "principal", "server", "sources")
+
+    kind: Kind
+    server: str
+    name: str
+    payload: bytes
+    sources: frozenset[str]
+    hints: ToolAnnotations | None
+    principal: Principal | None
+
+    def __init__(
+        self,
+        kind: Kind,
+        server: str,
+        name: str,
+        arguments: Any = None,
+        *,
+        sources: Iterable[str] = frozenset(),
+        hints: ToolAnnotations | None = None,
+        principal: Principal | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {kind!r:.40}")
+        put = object.__setattr__
+        put(self, "kind", kind)
+        put(self, "server", server)
+        put(self, "name", name)
+        put(self, "payload", canonical(arguments))
+        put(self, "sources", sources if type(sources) is frozenset else frozenset(sources))
+        put(self, "hints", hints)
+        put(self, "principal", principal)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a deed does not change: use edited() or by() instead of setting {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Deed) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.server, self.name, self.payload))
+
+    def __repr__(self) -> str:
+        """Without the arguments, which may be secret."""
+        return f"<{self}, {len(self.payload)} bytes of arguments>"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {display(self.name, 200)!r} of {display(self.server, 100)!r}"
+
+    @property
+    def arguments(self) -> Any:
+        """A copy of its own for everyone who asks."""
+        return _decode(self.payload)
+
+    @property
+    def digest(self) -> str:
+        """Of the arguments."""
+        return hashlib.sha256(self.payload).hexdigest()
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """The other servers whose data may be in the arguments."""
+        return self.sources - {self.server} if self.sources else self.sources
+
+    def edited(self, arguments: Any) -> Deed:
+        """The same with other arguments."""
+        return self._with("payload", canonical(arguments))
+
+    def by(self, principal: Principal) -> Deed:
+        """The same in the name of `principal`."""
+        return self._with("principal", principal)
+
+    def _with(self, name: str, value: Any) -> Deed:
+        other, put = Deed.__new__(Deed), object.__setattr__
+        for each in Deed.__slots__:
+            put(other, each, getattr(self, each))
+        put(other, name, value)
+        return other
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a policy says of a deed: the decision, a sentence for people, and the rule it comes from."""
+
+    decision: Decision
+    because: str
+    rule: str = "default"
+    scopes: tuple[Scope, ...] = ("once", "session", "always")
+    """For how long a person may give leave, when asked."""
+
+
+class Denied(LocalError):
+    """It may not be done, and was not. `deed` is what, `because` why; `hint` says what to do."""
+
+    hint = "allow it when asked, or by a rule of the policy"
+
+    def __init__(self, deed: Deed, because: str, *, hint: str | None = None, rule: str = "default") -> None:
+        super().__init__(f"{deed} was not done: {because}")
+        self.deed, self.because, self.rule = deed, because, rule
+        if hint is not None:
+            self.hint = hint

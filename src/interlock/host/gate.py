@@ -1,0 +1,228 @@
+"""The one place through which everything goes that a host does in its user's name.
+
+    result = await gate.through(deed, send)
+
+In this order: is what it uses approved and unchanged (pins)? What do the rules say (policy)? Does the person agree
+(consent)? Only then `send` is called, with exactly the arguments that were decided on, and with a deadline. What comes
+back is cut where it is too long, and all of it is in the audit: the decision before anything is sent, the outcome
+after. Starting a server (`launch`) and taking over what it offers (`admit`) are decided in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from ..client.results import CallResult
+from ..wire.display import display
+from ..wire.errors import CallTimeout, StoreError
+from ..wire.exchange import LOCAL, Principal
+from .admitting import Admission, Cost
+from .audit import Audit, MemoryAudit, Outcome
+from .capping import Cap
+from .consent import Consent, How
+from .dangers import dangers
+from .deadlines import Deadlines
+from .deeds import Deed
+from .diffs import compared
+from .judge import Judge, Question, Ruling
+from .leaves import Leaves
+from .ledger import Ledger
+from .pins import Comparison, Definition, Item, Pins, Quarantined
+from .policy import Policy
+from .user import Absent, User
+
+__all__ = ["Gate", "Plan"]
+
+T = TypeVar("T")
+_FROM_SERVERS = ("tool", "resource", "prompt", "completion")  # what comes back is a server's, and capped
+
+
+class Plan(Protocol):
+    """What exactly is to be started or connected to (launching.py)."""
+
+    @property
+    def server(self) -> str: ...
+    @property
+    def digest(self) -> str:
+        """Of everything that decides what runs: leave is bound to it."""
+        ...
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The same as JSON and without secrets, for rules and the audit."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """All of it, escaped, for the person."""
+        ...
+
+
+class Gate:
+    """Without a `user` nobody is there, without a `policy` everything that acts is asked about: so a gate made of
+    nothing lets nothing through but what its policy allows.
+
+    `deadline` is for sending, in seconds, and can be given for each call; `consent_seconds` for an answer of the
+    person, `most_waiting` for the number of questions that wait for one. `hide` are texts that are never written down.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        user: User | None = None,
+        pins: Pins | None = None,
+        audit: Audit | None = None,
+        cap: Cap | None = None,
+        principal: Principal = LOCAL,
+        *,
+        leaves: Leaves | None = None,
+        hide: Iterable[str] = (),
+        deadline: float = 3600.0,
+        consent_seconds: float = 600.0,
+        most_waiting: int = 64,
+    ) -> None:
+        self.policy = policy if policy is not None else Policy()
+        self.user: User = user if user is not None else Absent()
+        self.audit: Audit = audit if audit is not None else MemoryAudit()
+        self.cap = cap if cap is not None else Cap()
+        self.leaves = leaves if leaves is not None else Leaves()
+        self.principal, self._deadline = principal, deadline
+        self._deadlines = Deadlines()
+        self._ledger = Ledger(self.audit, hide)
+        consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
+        self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
+        self._admission = Admission(pins if pins is not None else Pins(), self.policy, self._judge, principal)
+
+    def hide(self, values: Iterable[str]) -> None:
+        """More texts that are never written down, such as the secrets of a server that is about to start."""
+        self._ledger.hide(values)
+
+    def close(self) -> None:
+        self._deadlines.close()
+        self.audit.close()
+
+    # --- doing things -----------------------------------------------------------------------------
+
+    async def through(
+        self,
+        deed: Deed,
+        send: Callable[[Any], Awaitable[T]],
+        *,
+        deadline: float | None = None,
+        consent: How | None = None,
+    ) -> T:
+        """Do it, if it may be done: `send` gets the arguments that were decided on, which the person may have edited.
+
+        Raises `Denied` when it may not, `AuditFailed` when that cannot be written down, and what `send` raises.
+        `consent` shows the question in a way of its own, where it has to be asked: a page, or a request to be edited.
+        """
+        if deed.principal is None:
+            deed = deed.by(self.principal)
+        ruling = await self._judge.rule(deed, lambda each: self._look(each, consent))
+        return await self._send(ruling, send, self._deadline if deadline is None else deadline)
+
+    def _look(self, deed: Deed, how: How | None) -> Question:
+        used = self._admission.check(deed)
+        return Question(how=how) if used is None else Question(pin=used[0], definition=used[1], how=how)
+
+    async def _send(self, ruling: Ruling, send: Callable[[Any], Awaitable[T]], deadline: float) -> T:
+        deed, began = ruling.deed, time.perf_counter()
+        self._judge.tell("calling", deed)
+        limit = self._deadlines.begin(deadline)
+        try:
+            result = await send(deed.arguments)
+        except BaseException as error:
+            told = self._failed(ruling, began, error, limit.caused(), deadline)
+            if told is error:
+                raise
+            raise told from error
+        finally:
+            self._deadlines.end(limit)
+        if limit.expired:
+            limit.caused()  # it was answered at the last moment, and is not cancelled any more
+        return self._received(ruling, began, result)
+
+    def _failed(
+        self, ruling: Ruling, began: float, error: BaseException, too_late: bool, deadline: float
+    ) -> BaseException:
+        """Tell it and write it down; what is raised is the error itself, or that our own deadline ended it."""
+        deed = ruling.deed
+        if isinstance(error, asyncio.CancelledError) and too_late:
+            error = CallTimeout(deed.kind, deadline, "total")
+        if isinstance(error, TimeoutError):
+            self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
+            self._ended(ruling, began, "timeout", str(error))
+        elif isinstance(error, asyncio.CancelledError):
+            self._judge.tell("cancelled", deed, f"{deed} was cancelled: the server was asked to stop")
+            self._ended(ruling, began, "cancelled")
+        else:
+            self._judge.tell("done", deed, f"{deed} failed")
+            self._ended(ruling, began, "failed", f"{type(error).__name__}: {error}")
+        return error
+
+    def _received(self, ruling: Ruling, began: float, result: Any) -> Any:
+        deed = ruling.deed
+        if deed.kind not in _FROM_SERVERS:
+            self._ended(ruling, began, "done")
+            return result
+        capped = self.cap.apply(deed.server, result)
+        if capped.cut:
+            self._judge.tell("cut", deed, f"{deed}: a part of the result is left out and kept here")
+        failed = isinstance(result, CallResult) and result.is_error
+        self._judge.tell("done", deed)
+        self._ended(ruling, began, "tool_error" if failed else "done", size=capped.size, cut=capped.cut)
+        return capped.result
+
+    def _ended(self, ruling: Ruling, began: float, outcome: Outcome, error: str = "", **more: Any) -> None:
+        """It is done, and its decision is in the book: a result is not thrown away because its line cannot be written,
+        but the next deed will not be done."""
+        try:
+            self._ledger.ended(ruling.deed, ruling.call, began, outcome, error, **more)
+        except StoreError as failed:
+            self._judge.tell("audit", ruling.deed, f"how it ended was not written down: {display(str(failed), 300)}")
+
+    # --- servers ----------------------------------------------------------------------------------
+
+    async def launch(self, plan: Plan) -> None:
+        """May this be started or connected to? Returns when it may and raises `Denied` when not. Leave is bound to the
+        digest: whatever changes is shown again, beside what was approved before."""
+        deed = Deed("launch", plan.server, plan.server, plan.arguments, principal=self.principal)
+        before = self._last_shown(deed)
+        question = Question(
+            pin=plan.digest,
+            shown=plan.text,
+            diff=compared(before, plan.text) if before and before != plan.text else "",
+            warnings=dangers(plan.arguments),
+        )
+        await self._judge.rule(deed, lambda _: question)
+
+    def _last_shown(self, deed: Deed) -> str:
+        try:
+            return self.leaves.last_shown(deed)
+        except StoreError:
+            return ""  # it is asked about all the same, without what it was
+
+    async def admit(
+        self, server: str, definitions: Iterable[Definition], *, identity: str = "", cost: Cost | None = None
+    ) -> Comparison:
+        """Take over what a server offers (`pins.Definitions`), whenever it may have changed; only what is `admitted` in
+        the answer can be used. `identity` is where it is or how it is started, `cost` tells the tokens of one thing."""
+        return await self._admission.admit(server, definitions, identity=identity, cost=cost)
+
+    async def review(self, server: str, item: Item) -> bool:
+        """Ask the person about one thing in quarantine; True when it may be used from now on."""
+        return await self._admission.review(server, item)
+
+    def admitted(self, server: str) -> frozenset[Item]:
+        return self._admission.admitted(server)
+
+    def quarantined(self, server: str) -> tuple[Quarantined, ...]:
+        return self._admission.quarantined(server)
+
+    def forget(self, server: str) -> None:
+        """It is gone: nothing of it can be used, and nothing that it gave is kept. Its pins and leaves stay."""
+        self._admission.forget(server)
+        self.cap.forget(server)

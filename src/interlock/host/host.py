@@ -1,0 +1,301 @@
+"""The third role: many servers, one user, and nothing that acts without leave.
+
+    async with Host(config="mcp.json", user=somebody) as host:
+        tools = host.turn("what is new?").tools
+        result = await host.use_tool(name, arguments)
+
+A host starts its servers and outlives all that they do, shows what they offer as one catalogue, and sends every
+request to any of them through one gate (gate.py): pins, policy, consent, call, cap, audit. It is used on the loop that
+started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from ..client.calling import seconds_of
+from ..client.config import Config, read_config
+from ..client.listening import Change
+from ..wire.display import display
+from ..wire.errors import LocalError, NotOpen
+from ..wire.exchange import LOCAL, Principal
+from ..wire.types.common import LogLevel
+from .audit import Audit, FileAudit
+from .capping import Cap
+from .catalogue import Catalogue
+from .cost import tokens
+from .events import CatalogueChange, Events, Following, OnEvent
+from .gate import Gate
+from .keeping import files_in
+from .launching import Launch
+from .leaves import Leaves
+from .members import Hooks, Member, MemberChange, Seat
+from .models.model import Model
+from .names import Identity
+from .offers import Bounds, Offer, part_of
+from .pins import Definition, Definitions, Item, Pins
+from .policy import Policy
+from .policy_file import read_policy
+from .questions import Questions
+from .rooting import Places, Rooting
+from .server_logs import ServerLogs
+from .shelving import Shelving
+from .user import Absent, Notice, NoticeKind, User
+from .verbs import Verbs
+
+__all__ = ["Host"]
+
+log = logging.getLogger("interlock.host")
+MOST_SERVERS = 1_000
+Configs = str | PathLike[str] | Mapping[str, Any] | Config
+
+
+class Host(Verbs):
+    """Many servers for one user.
+
+    `servers` are by name whatever a `Client` takes, or a `Seat` with more about it; `config` names files (or their
+    contents) in the shape that other hosts use. `home` is a folder for what must last: approved definitions, leaves
+    given for always, the audit. Without it all of that ends with the host. Without a `user` nobody can be asked, and
+    what is not allowed by the policy is denied. `models` answer what servers want sampled, and `roots` are the folders
+    that servers may be told of (docs/host_questions.md). With a `log_level` the user is told what servers log.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, Any] | None = None,
+        *,
+        config: Configs | Iterable[Configs] | None = None,
+        policy: Policy | str | PathLike[str] | None = None,
+        user: User | None = None,
+        audit: Audit | str | PathLike[str] | None = None,
+        home: str | PathLike[str] | None = None,
+        budget: int | None = None,
+        models: Sequence[Model] = (),
+        roots: Places | Mapping[str, Places] = (),
+        principal: Principal = LOCAL,
+        cap: Cap | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008 - immutable
+        log_level: LogLevel | None = None,
+        at_once: int = 8,
+        start_wait: float = 10.0,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        self.user: User = user if user is not None else Absent()
+        self._events = Events(on_event)
+        self._logs = ServerLogs(partial(self._tell, "log"))
+        self._log_level: LogLevel | None = log_level
+        self._start_wait = seconds_of("start_wait", start_wait)
+        gate = _gate(policy, self.user, audit, cap, principal, home)
+        self.questions = Questions(gate, self.user, models=models, roots=roots, changed=self._roots_changed)
+        hooks = Hooks(
+            approve=self._approve,
+            answers=self._answers,
+            told=self._member_changed,
+            changed=self._lists_changed,
+            turns=asyncio.Semaphore(max(at_once, 1)),
+        )
+        finds = _finds(servers or {}, config)
+        members = {name: Member(name, find, hooks) for name, find in finds.items()}
+        catalogue = Catalogue(members)
+        shelving = Shelving(catalogue, self._admit, self._note, self._catalogue_changed, bounds)
+        super().__init__(gate, members, catalogue, shelving, budget)
+        self._shadows: set[str] = set()
+        self._open = False
+
+    # --- its life ---------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Host:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Begin with all servers, and wait (`start_wait` seconds at most) until it is known how each of them stands.
+        Never fails because one of them does; who is late joins when he comes."""
+        self._open = True
+        for member in self.members.values():
+            member.begin()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._start_wait):
+                for member in self.members.values():
+                    await member.settled()
+                    await self._shelving.known(member.name)
+
+    async def close(self) -> None:
+        """Stop all servers, and everything that runs here."""
+        self._open = False
+        await self._shelving.close()
+        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        await self.questions.close()
+        self._events.close()
+        self.gate.close()
+
+    async def restart(self, server: str) -> None:
+        """Start a server anew, as its configuration says now; one that failed, was refused or was stopped as well."""
+        if not self._open:
+            raise NotOpen("this host is not open")
+        await self.members[self._known(server)].restart()
+
+    async def stop(self, server: str) -> None:
+        """Stop one server, until `restart`."""
+        await self.members[self._known(server)].stop()
+
+    async def review(self, server: str) -> None:
+        """Ask the user, one by one, about what of a server is in quarantine: added or changed since it was approved."""
+        for each in self.gate.quarantined(self._known(server)):
+            if each.change not in ("vanished", "doubled"):
+                await self.gate.review(server, each.item)
+        member = self.members[server]
+        if member.client is not None:
+            self._shelving.connected(server, member.client, member.start_seconds)
+            await self._shelving.known(server)
+
+    def events(self) -> Following:
+        """From now on: states of servers, changes of the catalogue, and notices; as an async iterator."""
+        return self._events.follow()
+
+    # --- what its parts tell it -------------------------------------------------------------------
+
+    async def _approve(self, launch: Launch) -> None:
+        self.gate.hide(launch.hide)
+        await self.gate.launch(launch)
+
+    @property
+    def roots(self) -> Rooting:
+        """The folders that servers may be told of."""
+        return self.questions.roots
+
+    def _answers(self, server: str) -> Mapping[str, Any]:
+        found = self.questions.for_server(server)
+        if self._log_level is None:
+            return found
+        return {**found, "log_level": self._log_level, "on_log": self._logs.listener(server)}
+
+    async def _roots_changed(self, server: str) -> None:
+        client = self.members[server].client
+        if client is not None:
+            await client.roots_changed()
+
+    def _member_changed(self, change: MemberChange) -> None:
+        member = self.members[change.server]
+        self._events.tell(change)
+        if change.state == "ready" and member.client is not None:
+            self._shelving.connected(change.server, member.client, member.start_seconds)
+        elif change.state in ("failed", "refused", "stopped"):
+            self._shelving.gone(change.server)
+        if change.cause is not None:
+            because = display(str(change.cause), 500)
+            self._tell("server", change.server, f"the server {_name(change.server)} is {change.state}: {because}")
+
+    def _lists_changed(self, server: str, change: Change) -> None:
+        member = self.members[server]
+        if change.kind != "resource" and member.client is not None and member.state == "ready":
+            self._shelving.refresh(server, member.client, member.start_seconds)
+
+    async def _admit(self, server: str, offer: Offer) -> Offer:
+        """What of an offer is as it was approved; what is not is in quarantine, and the user is told."""
+        definitions = Definitions(
+            tools=[*offer.tools.values()],
+            prompts=[*offer.prompts.values()],
+            templates=[*offer.templates.values()],
+            instructions=offer.instructions,
+        )
+        launch = self.members[server].launch
+        identity = launch.identity if launch is not None else ""
+        found = await self.gate.admit(server, definitions, identity=identity, cost=_cost)
+        admitted = found.admitted
+        return part_of(
+            offer,
+            tools={name: each for name, each in offer.tools.items() if Item("tool", name) in admitted},
+            prompts={name: each for name, each in offer.prompts.items() if Item("prompt", name) in admitted},
+            templates={uri: each for uri, each in offer.templates.items() if Item("template", uri) in admitted},
+            instructions=offer.instructions if Item("instructions", "") in admitted else None,
+        )
+
+    def _catalogue_changed(self, server: str) -> None:
+        self._events.tell(CatalogueChange(server, self.catalogue.version))
+        found = {_alike(several) for _, several in self.catalogue.shadows()}
+        for text in sorted(found - self._shadows):
+            self._tell("server", server, f"tools of several servers are called alike: {text}")
+        self._shadows = found
+
+    def _note(self, server: str, note: str) -> None:
+        self._tell("cut", server, f"the server {_name(server)}: {note}")
+
+    def _tell(self, kind: NoticeKind, server: str, text: str) -> None:
+        notice = Notice(kind=kind, text=text, server=server)
+        self._events.tell(notice)
+        try:
+            self.user.tell(notice)
+        except Exception:  # a screen that fails must not fail what goes on behind it
+            log.exception("! a notice could not be shown")
+
+
+# --- what it is made of ---------------------------------------------------------------------------
+
+
+def _gate(
+    policy: Policy | str | PathLike[str] | None,
+    user: User,
+    audit: Audit | str | PathLike[str] | None,
+    cap: Cap | None,
+    principal: Principal,
+    home: str | PathLike[str] | None,
+) -> Gate:
+    rules = read_policy(policy) if isinstance(policy, str | PathLike) else policy
+    if home is not None:
+        folder = Path(home).expanduser()
+        pins, leaves = Pins(files_in(folder / "pins", "pins")), Leaves(files_in(folder / "leaves", "leaves"))
+        audit = audit if audit is not None else folder / "audit.jsonl"
+    else:
+        pins, leaves = Pins(), Leaves()
+    book = FileAudit(Path(audit)) if isinstance(audit, str | PathLike) else audit
+    return Gate(rules, user, pins, book, cap, principal, leaves=leaves)
+
+
+def _finds(servers: Mapping[str, Any], config: Configs | Iterable[Configs] | None) -> dict[str, Callable[[], Seat]]:
+    """How each server is found when it is started: what is wrong with one is found out then, and is its own matter."""
+    one = config is None or isinstance(config, str | PathLike | Mapping)
+    given: list[Any] = [config] if one else [*cast("Iterable[Any]", config)]
+    finds = {name: partial(_seat, target) for name, target in servers.items()}
+    for each in given if config is not None else ():
+        read = each if isinstance(each, Config) else read_config(each)
+        for name in read:
+            if name in finds:
+                raise LocalError(f"two servers are called {display(name, 60)!r}: a host knows them by their names")
+            finds[name] = partial(_in_config, read, name)
+    if len(finds) > MOST_SERVERS:
+        raise LocalError(f"{len(finds)} servers: {MOST_SERVERS} are the most")
+    return finds
+
+
+def _seat(target: Any) -> Seat:
+    return target if isinstance(target, Seat) else Seat(target)
+
+
+def _in_config(config: Config, name: str) -> Seat:
+    return Seat(config[name])
+
+
+def _cost(definition: Definition) -> int:
+    return tokens(definition.text.decode())
+
+
+def _name(server: str) -> str:
+    return repr(display(server, 60))
+
+
+def _alike(several: Iterable[Identity]) -> str:
+    return ", ".join(f"{display(name, 60)!r} of {_name(server)}" for server, name in several)

@@ -1,0 +1,48 @@
+"""The tools of a host, as a conversation uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..client.results import CallResult
+from .admission import CALL, READ
+from .models.model import ModelTool
+from .verbs import Verbs
+
+__all__ = ["HostTools"]
+
+_MOST_WANTED = 32
+
+
+class HostTools:
+    """Those that were used before are shown again: a model goes on with what it began."""
+
+    def __init__(self, host: Verbs) -> None:
+        self._host = host
+        self._used: dict[str, None] = {}
+
+    async def tools_for(self, said: str) -> Sequence[ModelTool]:
+        offered = self._host.turn(said, wanted=[*self._used][-_MOST_WANTED:])
+        return [ModelTool(**tool) for tool in offered.tools]
+
+    def origin(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        if tool == READ:
+            return self._host.gate.cap.server_of(str(arguments.get("uri")))
+        entry = self._host.catalogue.tools.get(_meant(tool, arguments))
+        return entry.server if entry is not None else None
+
+    async def use(
+        self, tool: str, arguments: Mapping[str, Any], *, sources: frozenset[str], on_progress: Any
+    ) -> CallResult:
+        meant = _meant(tool, arguments)
+        if meant in self._host.catalogue.tools:
+            self._used.pop(meant, None)
+            self._used[meant] = None
+        return await self._host.use_tool(tool, arguments, sources=sources, on_progress=on_progress)
+
+
+def _meant(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What is called by way of the host's own `call_tool`."""
+    name = arguments.get("name")
+    return name if tool == CALL and isinstance(name, str) else tool

@@ -1,0 +1,152 @@
+"""What is written into the audit, and how: numbered, timed, cut, and without what looks like a secret.
+
+Secrets are found in three ways: by the patterns of wire/redaction.py, as the values that a configuration holds for its
+servers (`hide`), and not at all in arguments too long to be searched: of these only the digest is written down.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from ..wire.display import display
+from ..wire.exchange import LOCAL
+from ..wire.redaction import REDACTED, may_hold_secrets, redact_secrets
+from .audit import Audit, Entry, Outcome
+from .deeds import Decision, Deed
+from .policy import principal_text
+
+__all__ = ["Ledger"]
+
+_SEARCHED_BYTES = 64 * 1024  # of arguments; of longer ones no text is written
+_SHOWN = 2000  # characters of arguments in a line
+_SHORTEST = 6  # characters of a hidden value; shorter ones are found everywhere
+_MOST_HIDDEN = 10_000
+_MOST_KNOWN = 1024  # texts that are remembered as they are written; with more, all are made anew
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Ledger:
+    """Writes into one audit, for one run of a host."""
+
+    def __init__(self, audit: Audit, hide: Iterable[str] = ()) -> None:
+        self._audit = audit
+        self._run = secrets.token_hex(4)
+        self._key = secrets.token_bytes(32)
+        self._numbers = count(1)
+        self._hidden: set[str] = set()
+        self._parties: dict[object, tuple[str, str, str]] = {}
+        self._reasons: dict[str, str] = {}
+        self._second, self._date = 0, ""
+        self.hide(hide)
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Texts that must never be written."""
+        self._parties.clear()
+        self._reasons.clear()
+        for value in values:
+            if len(value) >= _SHORTEST and len(self._hidden) < _MOST_HIDDEN:
+                self._hidden.add(value)
+                self._hidden.add(_encode(value)[1:-1].decode())  # as it stands inside of JSON
+
+    def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
+        """Write a decision down, and return the number that its outcome will have."""
+        call = f"{self._run}-{next(self._numbers)}"
+        principal, server, name = self._party(deed)
+        entry = Entry(
+            at=self._now(),
+            call=call,
+            step="decision",
+            principal=principal,
+            kind=deed.kind,
+            server=server,
+            name=name,
+            decision=decision,
+            rule=display(rule, 100),
+            because=self._reason(because),
+            scope=scope,
+            digest=blake2b(deed.payload, key=self._key, digest_size=16).hexdigest(),
+            arguments=self._arguments(deed),
+            sources=tuple(display(each, 200) for each in sorted(deed.sources)[:100]) if deed.sources else (),
+        )
+        self._audit.write(entry)
+        return call
+
+    def ended(
+        self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
+    ) -> None:
+        """Write down how it ended; `began` is of `time.perf_counter`."""
+        principal, server, name = self._party(deed)
+        entry = Entry(
+            at=self._now(),
+            call=call,
+            step="outcome",
+            principal=principal,
+            kind=deed.kind,
+            server=server,
+            name=name,
+            outcome=outcome,
+            error=self.clean(error, 500) if error else "",
+            ms=round((time.perf_counter() - began) * 1000, 3),
+            bytes=size,
+            cut=cut,
+        )
+        self._audit.write(entry)
+
+    def _party(self, deed: Deed) -> tuple[str, str, str]:
+        """Who, where and what, as it is written; the same few in most lines."""
+        key = (deed.principal, deed.server, deed.name)
+        found = self._parties.get(key)
+        if found is None:
+            principal = display(principal_text(deed.principal or LOCAL), 200)
+            found = principal, display(deed.server, 200), self.clean(deed.name, 500)
+            _put(self._parties, key, found)
+        return found
+
+    def _reason(self, because: str) -> str:
+        found = self._reasons.get(because)
+        if found is None:
+            found = self.clean(because, 500)
+            _put(self._reasons, because, found)
+        return found
+
+    def _now(self) -> str:
+        """UTC, to the millisecond; the date is spelled once a second."""
+        now = time.time()
+        second = int(now)
+        if second != self._second:
+            self._second, self._date = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
+        return f"{self._date}.{int((now - second) * 1000):03}+00:00"
+
+    def clean(self, text: str, limit: int) -> str:
+        """Redacted first and cut then: half a secret is one still, and no pattern knows it."""
+        if len(text) > _SEARCHED_BYTES:
+            return f"({len(text)} characters)"
+        return display(self._without_hidden(redact_secrets(text)), limit)
+
+    def _arguments(self, deed: Deed) -> str:
+        if len(deed.payload) > _SEARCHED_BYTES:
+            return f"({len(deed.payload)} bytes)"
+        data = deed.payload
+        if may_hold_secrets(data):
+            data = _encode(redact_secrets(deed.arguments))
+        return display(self._without_hidden(data.decode()), _SHOWN)
+
+    def _without_hidden(self, text: str) -> str:
+        for value in self._hidden:
+            if value in text:
+                text = text.replace(value, REDACTED)
+        return text
+
+
+def _put(table: dict[Any, Any], key: object, value: object) -> None:
+    if len(table) >= _MOST_KNOWN:
+        table.clear()
+    table[key] = value

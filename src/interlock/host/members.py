@@ -1,0 +1,324 @@
+"""The servers of a host, one by one: started, watched, stopped when nobody needs them, and what became of each.
+
+A member never raises because its server does: it has a state that can be asked for and is told of, and a cause. What
+is called through it waits for a start that is under way and fails at once where there is nobody to call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from random import random
+from typing import Any, Literal
+
+import msgspec
+
+from ..auth.plans import Plan
+from ..client.client import Client
+from ..client.config import ServerEntry
+from ..client.listening import Change
+from ..client.supervisor import StateChange, Supervision, is_hopeless
+from ..wire.display import display
+from ..wire.errors import CallTimeout, InterlockError, LocalError
+from ..wire.link import Patience
+from .deeds import Denied
+from .launching import Bound, Launch, launch_of, target_in
+
+__all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable"]
+
+log = logging.getLogger("interlock.host")
+State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped"]
+"""`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it."""
+_ATTEMPTS = 3  # to start it for the first time; later its connection is supervised (docs/supervision.md)
+_FIRST_PAUSE = 1.0  # seconds before the second attempt, four times as many before each further one
+_TURN_SECONDS = 5.0  # that one start may keep others from beginning
+_OF_CLIENT: dict[str, State] = {"ready": "ready", "degraded": "ready", "recovering": "recovering", "failed": "failed"}
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """One server of a host, with more than where it is."""
+
+    target: Any
+    """Whatever a `Client` takes."""
+    headers: Mapping[str, str] | None = None
+    auth: Plan | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    revision: str | tuple[str, ...] | None = None
+    start_seconds: float = 30.0
+    """For one attempt to connect, from its turn on."""
+    idle_seconds: float | None = None
+    """A program that nobody called for so long is stopped, and started again by the next call. Only for one that keeps
+    nothing between calls that matters; None: it stays."""
+    timeout: float | Patience = Patience()
+    supervision: Supervision = Supervision()
+
+
+class MemberChange(msgspec.Struct, frozen=True):
+    """What a host is told of a member."""
+
+    server: str
+    state: State
+    before: State
+    cause: InterlockError | None = None
+
+
+class Unavailable(LocalError):
+    """The server is not there. `state` says how it stands, `__cause__` why."""
+
+    def __init__(self, server: str, state: State, cause: InterlockError | None) -> None:
+        because = f": {display(str(cause), 300)}" if cause is not None else ""
+        super().__init__(f"the server {display(server, 60)!r} is {state}{because}")
+        self.server, self.state = server, state
+        self.hint = "start it with host.restart(server)" if state in ("failed", "stopped") else None
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member needs of its host."""
+
+    approve: Callable[[Launch], Awaitable[None]]
+    """Raises `Denied` where there is no leave."""
+    answers: Callable[[str], Mapping[str, Any]]
+    """How its client answers what the server asks: keyword arguments of `Client`."""
+    told: Callable[[MemberChange], None]
+    changed: Callable[[str, Change], None]
+    """The server says that a list of its is another one now."""
+    turns: asyncio.Semaphore
+    """How many may begin at once."""
+
+
+class Member:
+    """One server. All of it happens on the loop of its host. `find` gives its seat, and may fail."""
+
+    def __init__(self, name: str, find: Callable[[], Seat], hooks: Hooks) -> None:
+        self.name = name
+        self.state: State = "waiting"
+        self.cause: InterlockError | None = None
+        self.launch: Launch | None = None
+        """What was approved last."""
+        self.starts = 0
+        """How often it was begun to be started."""
+        self._find, self._hooks = find, hooks
+        self._seat: Seat | None = None
+        self._client: Client | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._stirred = asyncio.Event()  # another one after every change
+        self._active = 0
+        self._used_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<Member {display(self.name, 60)}: {self.state}>"
+
+    # --- for the host -----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start it in the background, unless it is up or on its way."""
+        if self._starting is None and self._client is None:
+            self._to("waiting")
+            self._starting = asyncio.get_running_loop().create_task(self._start())
+            self._starting.add_done_callback(self._began)
+
+    async def settled(self) -> None:
+        """Wait until it is known how the first attempt went."""
+        while self.state in ("waiting", "starting"):
+            await self._stirred.wait()
+
+    async def stop(self) -> None:
+        """End it and all it started, for good or until `restart`."""
+        self._to("stopped")
+        await self._end()
+
+    async def restart(self) -> None:
+        """Stop it, and start it as its configuration says now. What changed in it is asked about."""
+        await self.stop()
+        self.begin()
+        await self.settled()
+
+    @property
+    def start_seconds(self) -> float:
+        """For one attempt to connect, and for listing what it has."""
+        return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
+
+    # --- for calls --------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Client | None:
+        """As long as there is one: also while its connection is being brought back."""
+        return self._client
+
+    async def connected(self, patience: Patience | None = None) -> Client:
+        """Its client. One that is idle is started; one that is starting is waited for, as long as a call may wait."""
+        if self._client is not None and self.state in ("ready", "recovering"):
+            return self._client
+        if self.state == "idle":
+            self.begin()
+        if self._starting is not None:
+            await self._wait(patience or Patience())
+        if self._client is None or self.state not in ("ready", "recovering"):
+            raise Unavailable(self.name, self.state, self.cause) from self.cause
+        return self._client
+
+    async def _wait(self, patience: Patience) -> None:
+        seconds = min((each for each in (patience.idle, patience.total) if each is not None), default=None)
+        try:
+            async with asyncio.timeout(seconds):
+                await self.settled()
+        except TimeoutError:
+            raise CallTimeout(f"starting {display(self.name, 60)!r}", seconds or 0.0, "connect") from self.cause
+
+    def enter(self) -> None:
+        """A call begins: it is not stopped for idleness before the last has ended."""
+        self._active += 1
+
+    def leave(self) -> None:
+        self._active -= 1
+        self._used_at = asyncio.get_running_loop().time()
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                await self._attempt()
+            except Denied as denied:
+                self._to("refused", denied)
+            except InterlockError as error:
+                tried_enough = is_hopeless(error) or attempt == _ATTEMPTS
+                self._to("failed" if tried_enough else "recovering", error)
+            if self._client is not None or self.state != "recovering":
+                return
+            await asyncio.sleep(_FIRST_PAUSE * 4 ** (attempt - 1) * (0.5 + random() / 2))
+
+    def _began(self, task: asyncio.Task[None]) -> None:
+        self._starting = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("! starting %s failed", display(self.name, 60), exc_info=error)
+            self._to("failed", LocalError(f"starting it failed: {error!r:.200}"))
+
+    async def _attempt(self) -> None:
+        if self._closing is not None:
+            await asyncio.wait([self._closing])  # of the process before: there are never two
+        self._seat = seat = self._find()
+        target = target_in(seat.target)
+        if isinstance(target, ServerEntry) and target.disabled:
+            self._to("stopped")  # its file says so
+            return
+        launch = launch_of(self.name, target, seat.headers)
+        if launch is not None:
+            await self._hooks.approve(launch)
+        self.launch = launch
+        if isinstance(target, ServerEntry) and launch is not None:
+            target = Bound(target, launch, seat.headers)
+        client = self._client_of(target, seat)
+        try:
+            async with _Turn(self._hooks.turns):
+                self._to("starting")
+                self.starts += 1
+                await client.open()
+        except BaseException:
+            await client.close()
+            raise
+        self._is_up(client, seat)
+
+    def _client_of(self, target: Any, seat: Seat) -> Client:
+        for_url = {"headers": seat.headers, "auth": seat.auth, "allowed_hosts": seat.allowed_hosts}
+        options = {name: value for name, value in for_url.items() if value}
+        return Client(
+            target,
+            revision=seat.revision,
+            timeout=seat.timeout,
+            connect_timeout=seat.start_seconds,
+            supervise=seat.supervision,
+            on_state=self._stands,
+            on_change=lambda change: self._hooks.changed(self.name, change),
+            **options,
+            **self._hooks.answers(self.name),
+        )
+
+    def _is_up(self, client: Client, seat: Seat) -> None:
+        self._client = client
+        self._used_at = asyncio.get_running_loop().time()
+        if seat.idle_seconds is not None and self.launch is not None and self.launch.command:
+            self._watch(seat.idle_seconds)
+        state = _OF_CLIENT.get(client.state or "ready", "ready")
+        self._to(state)
+
+    # --- while it lives ---------------------------------------------------------------------------
+
+    def _stands(self, change: StateChange) -> None:
+        state = _OF_CLIENT.get(change.state)
+        if state is not None and self._client is not None:
+            self._to(state, change.cause)
+        if state == "failed" and self._client is not None:
+            self._drop()  # the next start makes a new one, and asks for what changed
+
+    def _watch(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+
+        def look() -> None:
+            left = self._used_at + seconds - loop.time()
+            if self._client is None:
+                return
+            if left <= 0 and not self._active and self.state == "ready":
+                self._to("idle")
+                self._drop()
+                return
+            self._timer = loop.call_later(max(left, seconds / 4), look)
+
+        self._timer = loop.call_later(seconds, look)
+
+    def _drop(self) -> None:
+        """Its client goes, in the background."""
+        client, self._client = self._client, None
+        if client is not None:
+            self._closing = asyncio.get_running_loop().create_task(self._close(client))
+
+    async def _close(self, client: Client) -> None:
+        try:
+            await client.close()
+        except InterlockError as error:
+            log.warning("! closing %s failed: %s", display(self.name, 60), display(str(error), 200))
+
+    async def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait([self._starting])
+        self._drop()
+        if self._closing is not None:
+            await asyncio.wait([self._closing])
+
+    def _to(self, state: State, cause: InterlockError | None = None) -> None:
+        before = self.state
+        if state == before and cause is self.cause:
+            return
+        self.state, self.cause = state, cause
+        stirred, self._stirred = self._stirred, asyncio.Event()
+        stirred.set()
+        self._hooks.told(MemberChange(self.name, state, before, cause))
+
+
+class _Turn:
+    """One of the places for those who begin. Who takes long gives it back before, so that the slow do not keep the
+    others out."""
+
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns = turns
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        await self._turns.acquire()
+        self._timer = asyncio.get_running_loop().call_later(_TURN_SECONDS, self._give_back)
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        if self._timer is not None:
+            self._timer = None
+            self._turns.release()

@@ -1,0 +1,225 @@
+"""What a server offered when it was approved, so that it cannot become something else unnoticed.
+
+Every tool, prompt and resource template, and the server's instructions, is pinned by the digest of its canonical JSON
+(sorted names; texts as they are, in no normal form of Unicode: two spellings are two texts, to a model as well). What
+has no pin of the same digest is in quarantine: new, changed, or known by another name. Everything of a definition that
+this library reads counts, descriptions and schemas as much as hints and icons; what it does not read reaches no model.
+
+The first time, all that a server offers is approved as one. Resources are data and come and go: they are not pinned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, cast
+
+import msgspec
+
+from ..auth.records import MemoryRecords, Records
+from ..wire.types.prompts import Prompt
+from ..wire.types.resources import ResourceTemplate
+from ..wire.types.tools import Tool
+from .deeds import canonical
+from .diffs import difference
+from .keeping import change
+
+__all__ = ["Comparison", "Definition", "Definitions", "Item", "ItemKind", "Pins", "Quarantined"]
+
+ItemKind = Literal["tool", "prompt", "template", "instructions"]
+Change = Literal["unapproved", "new", "changed", "renamed", "doubled", "vanished"]
+_KEPT_BYTES = 16 * 1024  # of one definition, to show what changed; of a longer one only the digest is kept
+_KEPT_IN_ALL = 8 * 1024 * 1024  # of all definitions of a server
+
+
+class Item(NamedTuple):
+    """One thing a server offers. The instructions have no name."""
+
+    kind: ItemKind
+    name: str
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """An item as the server describes it now."""
+
+    item: Item
+    text: bytes
+    """Canonical JSON."""
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.text).hexdigest()
+
+    @property
+    def nature(self) -> str:
+        """The digest of all but the name, by which a renamed one is known."""
+        told = msgspec.json.decode(self.text)
+        members = cast("dict[str, Any]", told) if isinstance(told, dict) else {"": told}
+        rest = {name: value for name, value in members.items() if name not in ("name", "uriTemplate")}
+        return sha256(canonical([self.item.kind, rest])).hexdigest()
+
+
+class Definitions(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a server offers now and that is pinned."""
+
+    tools: Sequence[Tool] = ()
+    prompts: Sequence[Prompt] = ()
+    templates: Sequence[ResourceTemplate] = ()
+    instructions: str | None = None
+
+    def __iter__(self) -> Iterator[Definition]:
+        if self.instructions:
+            yield Definition(Item("instructions", ""), canonical(self.instructions))
+        for tool in self.tools:
+            yield Definition(Item("tool", tool.name), canonical(tool))
+        for prompt in self.prompts:
+            yield Definition(Item("prompt", prompt.name), canonical(prompt))
+        for template in self.templates:
+            yield Definition(Item("template", template.uri_template), canonical(template))
+
+
+class Quarantined(msgspec.Struct, frozen=True):
+    """Something that may not be used, or is gone."""
+
+    item: Item
+    change: Change
+    was: str = ""
+    """As it was approved, in canonical JSON; empty where that was not kept."""
+    now: str = ""
+    before: str = ""
+    """The name it had."""
+
+    @property
+    def diff(self) -> str:
+        """What it was and what it is, for a person; made when somebody wants to see it."""
+        return difference(self.was, self.now) if self.now else ""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """`admitted` are the digests of all that may be used now."""
+
+    server: str
+    first: bool
+    """Nothing of this server was ever approved."""
+    admitted: dict[Item, str]
+    quarantined: tuple[Quarantined, ...]
+
+
+class _Pin(msgspec.Struct, frozen=True):
+    digest: str
+    nature: str
+    at: float
+    text: str = ""
+
+
+_Table = dict[str, dict[str, _Pin]]  # by kind and name
+_decode = msgspec.json.Decoder(_Table).decode
+
+
+class Pins:
+    """In `records` (`files_in(...)` for files, memory by default). `identity` tells servers of one name apart: where
+    they are, or how they are started."""
+
+    def __init__(self, records: Records | None = None, clock: Callable[[], float] = time.time) -> None:
+        self._records: Records = records if records is not None else MemoryRecords()
+        self._clock = clock
+
+    def compare(self, server: str, definitions: Iterable[Definition], *, identity: str = "") -> Comparison:
+        """What of it is as it was approved, and what is not."""
+        table = self._load(server, identity)
+        now = list(definitions)
+        by_item, doubled = _by_item(now)
+        quarantined = [Quarantined(item, "doubled") for item in sorted(doubled)]
+        if table is None:
+            unapproved = (Quarantined(item, "unapproved") for item in by_item if item not in doubled)
+            return Comparison(server, True, {}, (*quarantined, *unapproved))
+        admitted: dict[Item, str] = {}
+        gone = _gone(table, by_item)
+        natures = {(item.kind, pin.nature): item for item, pin in gone.items()}
+        for item, definition in by_item.items():
+            pin = table.get(item.kind, {}).get(item.name)
+            if item in doubled:
+                continue
+            if pin is not None and pin.digest == definition.digest:
+                admitted[item] = pin.digest
+            else:
+                quarantined.append(_judged(definition, pin, gone, natures))
+        renamed = {(each.item.kind, each.before) for each in quarantined if each.change == "renamed"}
+        vanished = [Quarantined(item, "vanished") for item in gone if item not in renamed]
+        return Comparison(server, False, admitted, (*quarantined, *vanished))
+
+    async def approve(self, server: str, definitions: Iterable[Definition], *, identity: str = "") -> None:
+        """From now on these are as they should be. What was approved before stays so."""
+        fresh = list(definitions)
+
+        def pinned(data: bytes | None) -> bytes:
+            table = _decoded(data) or {}
+            for definition in fresh:
+                kind, name = definition.item
+                table.setdefault(kind, {})[name] = self._pin(definition)
+            return msgspec.json.encode(_bounded(table))
+
+        await change(self._records, _key(server, identity), pinned)
+
+    async def forget(self, server: str, *, identity: str = "") -> None:
+        """As if it had never been seen."""
+        await change(self._records, _key(server, identity), lambda data: None)
+
+    def _pin(self, definition: Definition) -> _Pin:
+        text = definition.text.decode() if len(definition.text) <= _KEPT_BYTES else ""
+        return _Pin(definition.digest, definition.nature, self._clock(), text)
+
+    def _load(self, server: str, identity: str) -> _Table | None:
+        return _decoded(self._records.load(_key(server, identity)))
+
+
+def _decoded(data: bytes | None) -> _Table | None:
+    """What cannot be read pins nothing: all is asked about again."""
+    try:
+        return _decode(data) if data is not None else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _bounded(table: _Table) -> _Table:
+    """Digests of all, texts for the newest, as long as there is room."""
+    room = _KEPT_IN_ALL
+    for pins in table.values():
+        for name, pin in sorted(pins.items(), key=lambda each: -each[1].at):
+            room -= len(pin.text)
+            if room < 0 and pin.text:
+                pins[name] = msgspec.structs.replace(pin, text="")
+    return table
+
+
+def _by_item(definitions: list[Definition]) -> tuple[dict[Item, Definition], set[Item]]:
+    """The definitions by name, and the names that stand for different things at once: nobody knows which is meant."""
+    found: dict[Item, Definition] = {}
+    doubled: set[Item] = set()
+    for definition in definitions:
+        before = found.setdefault(definition.item, definition)
+        if before.text != definition.text:
+            doubled.add(definition.item)
+    return found, doubled
+
+
+def _gone(table: _Table, now: dict[Item, Definition]) -> dict[Item, _Pin]:
+    items = ((Item(cast(ItemKind, kind), name), pin) for kind, pins in table.items() for name, pin in pins.items())
+    return {item: pin for item, pin in items if item not in now}
+
+
+def _judged(
+    definition: Definition, pin: _Pin | None, gone: dict[Item, _Pin], natures: dict[tuple[str, str], Item]
+) -> Quarantined:
+    item, text = definition.item, definition.text.decode()
+    if pin is not None:
+        return Quarantined(item, "changed", pin.text, text)
+    before = natures.get((item.kind, definition.nature)) if gone else None
+    if before is not None:
+        return Quarantined(item, "renamed", gone[before].text, text, before.name)
+    return Quarantined(item, "new", "", text)
+
+
+def _key(server: str, identity: str) -> str:
+    return f"pins of {server} at {identity}"

@@ -1,0 +1,49 @@
+"""Texts of servers on their way to a model: what a person cannot see in them, a model shall not read either.
+
+Tag characters, zero-width and bidirectional ones, fillers and variation selectors carry orders that nobody who approved
+a description has seen. They are written out, for both alike; line breaks and tabs stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..wire.patterns import pattern
+
+__all__ = ["schema_for_model", "text_for_model"]
+
+# Printable by Unicode's word, and yet nothing to be seen: fillers, the blank of Braille, variation selectors.
+_UNSEEN = pattern("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]")
+_PROSE = frozenset(("description", "title", "$comment"))
+_DEEPEST = 64
+
+
+def text_for_model(text: str) -> str:
+    """The text with everything written out that cannot be seen."""
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        text = "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) if not text.isascii() else text
+
+
+def schema_for_model(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same for the prose in a schema. Names of members and their values stay: the server compares them."""
+    return cast("dict[str, Any]", _prose(schema, 0)) if _has_unseen(schema) else schema
+
+
+def _has_unseen(schema: dict[str, Any]) -> bool:
+    text = json.dumps(schema, ensure_ascii=False)
+    return not text.isprintable() or _UNSEEN.search(text) is not None
+
+
+def _prose(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, Any]", value)
+        return {
+            name: text_for_model(member) if name in _PROSE and isinstance(member, str) else _prose(member, depth + 1)
+            for name, member in members.items()
+        }
+    return [_prose(item, depth + 1) for item in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -1,0 +1,127 @@
+"""Keeps the catalogue true: lists a server when it comes and when it says that something changed, and puts on the shelf
+what was admitted.
+
+A server is listed by one task at a time, however often it cries that its lists have changed, and one that does not stop
+crying is listed ever more rarely. Nothing is called on a new connection before it is known what is on the other end
+of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ..client.client import Client
+from ..wire.display import display
+from ..wire.errors import InterlockError
+from ..wire.link import Patience
+from .catalogue import Catalogue
+from .offers import Bounds, Offer, offered
+
+__all__ = ["Shelving"]
+
+log = logging.getLogger("interlock.host")
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0  # seconds between two listings of a server that keeps changing
+
+Admit = Callable[[str, Offer], Awaitable[Offer]]
+"""(server, all that it offers) → what of it may be used."""
+Tell = Callable[[str, str], None]
+
+
+class Shelving:
+    """Of one host. `tell` hears notes about a server, `changed` that its part of the catalogue is another one."""
+
+    def __init__(
+        self, catalogue: Catalogue, admit: Admit, tell: Tell, changed: Callable[[str], None], bounds: Bounds
+    ) -> None:
+        self._catalogue, self._admit, self._tell, self._changed = catalogue, admit, tell, changed
+        self._bounds = bounds
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._unknown: dict[str, asyncio.Event] = {}
+        self._told: dict[str, frozenset[str]] = {}
+
+    # --- what the host says -----------------------------------------------------------------------
+
+    def connected(self, server: str, client: Client, seconds: float) -> None:
+        """A new connection: what is on its other end must be looked at before anything is called."""
+        if (task := self._tasks.pop(server, None)) is not None:
+            task.cancel()  # it listed the one before
+        self._unknown.setdefault(server, asyncio.Event())
+        self.refresh(server, client, seconds)
+
+    def refresh(self, server: str, client: Client, seconds: float) -> None:
+        """List it, within so many seconds; a listing that is under way is followed by another."""
+        if server in self._tasks:
+            self._again.add(server)
+            return
+        work = self._keep(server, client, Patience(idle=seconds, total=seconds))
+        self._tasks[server] = asyncio.get_running_loop().create_task(work)
+
+    def gone(self, server: str) -> None:
+        """It cannot be called any more: a model need not know what it had."""
+        self._stop(server)
+        self._put(server, Offer())
+
+    def is_unknown(self, server: str) -> bool:
+        return server in self._unknown
+
+    async def known(self, server: str) -> None:
+        """Wait until it is known what its connection leads to."""
+        if (unknown := self._unknown.get(server)) is not None:
+            await unknown.wait()
+
+    async def close(self) -> None:
+        tasks = [*self._tasks.values()]
+        for server in [*self._tasks]:
+            self._stop(server)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- how --------------------------------------------------------------------------------------
+
+    def _stop(self, server: str) -> None:
+        if (task := self._tasks.pop(server, None)) is not None:
+            task.cancel()
+        self._again.discard(server)
+        self._is_known(server)
+
+    def _is_known(self, server: str) -> None:
+        if (unknown := self._unknown.pop(server, None)) is not None:
+            unknown.set()
+
+    async def _keep(self, server: str, client: Client, patience: Patience) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            self._again.discard(server)
+            await self._list(server, client, patience)
+            self._is_known(server)
+            await asyncio.sleep(pause)
+            if server not in self._again:
+                break
+            pause = min(pause * 2, LONGEST_PAUSE)
+        del self._tasks[server]
+
+    async def _list(self, server: str, client: Client, patience: Patience) -> None:
+        try:
+            offer = await offered(client, patience, self._bounds)
+            self._note(server, offer.notes)
+            self._put(server, await self._admit(server, offer))
+        except InterlockError as error:
+            self._put(server, Offer())  # what nobody could look at is not used
+            self._note(server, (f"what it offers could not be admitted: {display(str(error), 300)}",))
+        except Exception:
+            self._put(server, Offer())
+            log.exception("! listing %s failed", display(server, 60))
+
+    def _put(self, server: str, offer: Offer) -> None:
+        if self._catalogue.put(server, offer):
+            self._changed(server)
+
+    def _note(self, server: str, notes: tuple[str, ...]) -> None:
+        """Each as long as it is news."""
+        before, self._told[server] = self._told.get(server, frozenset()), frozenset(notes)
+        for note in notes:
+            if note not in before:
+                self._tell(server, note)

@@ -1,0 +1,82 @@
+"""What a person is shown of a deed: exactly what will be sent, to whom, whole and escaped.
+
+What a server says of itself stands apart from it and is marked as such: it is written by whom the question is about.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import msgspec
+
+from .deeds import Deed, Kind
+from .diffs import escaped, readable
+from .pins import Definition, Item
+
+__all__ = ["about", "offer", "quoted", "shown", "title", "warnings"]
+
+_SENTENCES: dict[Kind, str] = {
+    "launch": "start the server {server}",
+    "definitions": "trust what the server {server} offers: {name}",
+    "tool": "call the tool {name} of the server {server} with",
+    "resource": "read the resource {name} from the server {server}",
+    "prompt": "get the prompt {name} from the server {server} with",
+    "completion": "send to the server {server}, to complete {name}",
+    "sampling": "let a model answer the server {server}",
+    "sampling_answer": "give the server {server} this answer of a model",
+    "elicitation": "answer a question of the server {server}",
+    "open_url": "open a page for the server {server}",
+    "roots": "tell the server {server} these folders",
+}
+
+
+def shown(deed: Deed) -> str:
+    """A sentence, and the arguments below it as JSON."""
+    sentence = _SENTENCES[deed.kind].format(server=quoted(deed.server), name=quoted(deed.name))
+    return sentence if deed.payload == b"null" else f"{sentence}\n{readable(deed.payload)}"
+
+
+def quoted(text: str) -> str:
+    """In quotes, in full, and once more in ASCII where letters of other scripts might pass for it."""
+    plain = escaped(json.dumps(text, ensure_ascii=False))
+    return plain if text.isascii() else f"{plain} = {json.dumps(text)}"
+
+
+def warnings(deed: Deed) -> tuple[str, ...]:
+    """Whose data may be in it."""
+    if not deed.foreign:
+        return ()
+    names = ", ".join(quoted(name) for name in sorted(deed.foreign))
+    return (f"Data of other servers may be in it: {names}.",)
+
+
+def title(deed: Deed, definition: Definition | None) -> str:
+    """What to call the item: its title, else the one of its annotations, else its name (schema#tool)."""
+    members = _members(definition)
+    hints = members.get("annotations")
+    hinted = cast("dict[str, Any]", hints).get("title") if isinstance(hints, dict) else None
+    chosen = next((each for each in (members.get("title"), hinted) if isinstance(each, str) and each), deed.name)
+    return escaped(chosen)
+
+
+def about(definition: Definition | None) -> str:
+    """What the server says of the item: claims, not facts."""
+    said = _members(definition).get("description")
+    return escaped(said) if isinstance(said, str) else ""
+
+
+def _members(definition: Definition | None) -> dict[str, Any]:
+    told = msgspec.json.decode(definition.text) if definition is not None else None
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+
+
+def offer(server: str, definitions: dict[Item, Definition], costs: dict[Item, int]) -> str:
+    """All that a server offers, in full; with what it costs a model to be told of it, where that is known."""
+    total = f", about {sum(costs.values())} tokens in all" if costs else ""
+    lines = [f"the server {quoted(server)} offers {len(definitions)} things{total}"]
+    for item, definition in definitions.items():
+        cost = f" (about {costs[item]} tokens)" if item in costs else ""
+        name = f" {quoted(item.name)}" if item.name else ""
+        lines += ["", f"{item.kind}{name}{cost}", readable(definition.text)]
+    return "\n".join(lines)

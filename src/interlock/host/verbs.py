@@ -1,0 +1,215 @@
+"""What a host can be asked to do at its servers; each of it goes through the gate, and nothing goes past it.
+
+What a deed holds is what is sent. Between the decision and the sending a server may have to be started, or was brought
+back: then it is looked at first, and what is not the same any more is not called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from math import inf
+from typing import Any, Literal, NoReturn, TypeVar
+
+from msgspec import UNSET
+
+from ..client.calling import OnProgress, patience_of
+from ..client.client import Client
+from ..client.completing import Completion, params_of_completion
+from ..client.results import CallResult, PromptResult
+from ..client.verbs import Timeout
+from ..wire.display import display
+from ..wire.errors import LocalError
+from ..wire.link import Patience
+from ..wire.types.content import ResourceContents
+from ..wire.types.prompts import Prompt
+from ..wire.types.tools import Tool
+from .admission import Admission, Offered
+from .capping import SCHEME
+from .catalogue import Catalogue, Entry
+from .deeds import Deed, Denied
+from .gate import Gate
+from .members import Member, State
+from .names import exposed
+from .own_tools import OwnTools
+from .shelving import Shelving
+
+__all__ = ["Verbs"]
+
+T = TypeVar("T")
+I = TypeVar("I", Tool, Prompt)  # noqa: E741
+_PATIENCE = Patience()
+
+
+class Verbs:
+    """Every verb takes `timeout=` as a `Client` does, and `sources=`: the names of the servers whose data may be in
+    what is sent, by whoever put it together (docs/host_policy.md)."""
+
+    def __init__(
+        self, gate: Gate, members: dict[str, Member], catalogue: Catalogue, shelving: Shelving, budget: int | None
+    ) -> None:
+        self.gate, self.members, self.catalogue = gate, members, catalogue
+        self._shelving = shelving
+        self._admission = Admission(catalogue)
+        self._own = OwnTools(catalogue, self._admission, gate.cap)
+        self._budget = budget
+
+    @property
+    def missing(self) -> dict[str, State]:
+        """Servers that cannot be called now, and how they stand: for whoever wonders where something is."""
+        there = ("ready", "idle")
+        return {name: member.state for name, member in self.members.items() if member.state not in there}
+
+    # --- tools ------------------------------------------------------------------------------------
+
+    def turn(self, text: str = "", *, budget: int | None = None, wanted: Iterable[str] = ()) -> Offered:
+        """The tools that a model is told of, for a turn that is about `text`: all of them within the budget of tokens,
+        else those that matter most and three that find the rest; with one more, results that were cut are read on."""
+        tokens = self._budget if budget is None else budget
+        return self._admission.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
+
+    async def use_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        sources: Iterable[str] = (),
+        timeout: Timeout = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallResult:
+        """What a model called, by any name it was told: also the host's own. Whatever happens is an answer for it."""
+        call = partial(self.call_tool, sources=sources, timeout=timeout, on_progress=on_progress)
+        return await self._own.use(name, arguments, call)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        sources: Iterable[str] = (),
+        timeout: Timeout = None,
+        on_progress: OnProgress | None = None,
+    ) -> CallResult:
+        """Run a tool, by the name that models see. Raises `Denied` where it may not be, and what a `Client` raises."""
+        entry = self.catalogue.tools.get(name) or await self._nobody(self.catalogue.tools, name, "tool")
+        tool = entry.item
+        hints, me = None if tool.annotations is UNSET else tool.annotations, self.gate.principal
+        deed = Deed("tool", entry.server, tool.name, arguments or {}, sources=sources, hints=hints, principal=me)
+
+        def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
+            return client.call_tool(tool.name, sent, timeout=timeout, on_progress=on_progress)
+
+        return await self._sent(deed, timeout, ask, entry)
+
+    # --- resources, prompts, completions ----------------------------------------------------------
+
+    async def read_resource(
+        self, server: str, uri: str, *, sources: Iterable[str] = (), timeout: Timeout = None
+    ) -> list[ResourceContents]:
+        """What is there, of that server. The whole of a result that was cut is read under its own address, from any
+        server's name: it is kept here."""
+        if uri.startswith(f"{SCHEME}://"):
+            return [self.gate.cap.read(uri)]
+        deed = Deed("resource", self._known(server), uri, {"uri": uri}, sources=sources, principal=self.gate.principal)
+        return await self._sent(deed, timeout, lambda client, _: client.read_resource(uri, timeout=timeout))
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        sources: Iterable[str] = (),
+        timeout: Timeout = None,
+    ) -> PromptResult:
+        """A prompt, by the name under which the catalogue has it."""
+        entry = self.catalogue.prompts.get(name) or await self._nobody(self.catalogue.prompts, name, "prompt")
+        deed = Deed(
+            "prompt", entry.server, entry.name, dict(arguments or {}), sources=sources, principal=self.gate.principal
+        )
+        ask = partial(Client.get_prompt, timeout=timeout)
+        return await self._sent(deed, timeout, lambda client, sent: ask(client, entry.name, sent), entry)
+
+    async def complete(
+        self,
+        server: str,
+        argument: str,
+        value: str,
+        *,
+        prompt: str | None = None,
+        template: str | None = None,
+        known: Mapping[str, str] | None = None,
+        sources: Iterable[str] = (),
+        timeout: Timeout = None,
+    ) -> Completion:
+        """As `Client.complete`, at that server; `prompt` is its own name there."""
+        params = params_of_completion(argument, value, prompt, template, known)
+        deed = Deed(
+            "completion",
+            self._known(server),
+            prompt or template or "",
+            params,
+            sources=sources,
+            principal=self.gate.principal,
+        )
+        ask = partial(Client.complete, prompt=prompt, template=template, known=known, timeout=timeout)
+        return await self._sent(deed, timeout, lambda client, _: ask(client, argument, value))
+
+    # --- how --------------------------------------------------------------------------------------
+
+    async def _sent(
+        self,
+        deed: Deed,
+        timeout: Timeout,
+        ask: Callable[[Client, Any], Awaitable[T]],
+        entry: Entry[Tool] | Entry[Prompt] | None = None,
+    ) -> T:
+        patience = _PATIENCE if timeout is None else patience_of(timeout)
+
+        async def send(sent: Any) -> T:
+            member = self.members[deed.server]
+            client = member.client
+            if client is None or member.state != "ready" or self._shelving.is_unknown(deed.server):
+                client = await member.connected(patience)
+                await self._shelving.known(deed.server)
+            if entry is not None:
+                self._check_same(deed, entry)
+            member.enter()
+            try:
+                return await ask(client, sent)
+            finally:
+                member.leave()
+
+        return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
+
+    def _check_same(self, deed: Deed, entry: Entry[Tool] | Entry[Prompt]) -> None:
+        """What was decided on must still be what is there."""
+        there = self.catalogue.tools if deed.kind == "tool" else self.catalogue.prompts
+        now = there.get(entry.exposed)
+        if now is not entry and (now is None or now.server != entry.server or now.item != entry.item):
+            raise Denied(deed, "the server describes it in another way now", hint="look at what changed and approve it")
+
+    async def _nobody(self, entries: dict[str, Entry[I]], name: str, kind: Literal["tool", "prompt"]) -> NoReturn:
+        """Nothing of this name may be used: what is there all the same, and who is not."""
+        await self._deny_quarantined(name, kind)
+        near = ", ".join(get_close_matches(name[:100], [*entries][:5_000], 3))
+        away = ", ".join(f"{display(server, 60)} is {state}" for server, state in self.missing.items())
+        told = f"{f'; near it are: {near}' if near else ''}{f'; not there: {away}' if away else ''}"
+        raise LocalError(f"no server offers a {kind} {display(name, 100)!r}{told}")
+
+    async def _deny_quarantined(self, name: str, kind: Literal["tool", "prompt"]) -> None:
+        """What is there and not approved is denied by the gate, and in its book, as everything is."""
+        items = [(server, each.item) for server in self.members for each in self.gate.quarantined(server)]
+        hidden = exposed((server, item.name) for server, item in items if item.kind == kind).get(name)
+        if hidden is not None:
+            await self.gate.through(Deed(kind, *hidden, principal=self.gate.principal), _never)
+
+    def _known(self, server: str) -> str:
+        if server not in self.members:
+            names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
+            raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
+        return server
+
+
+async def _never(sent: Any) -> None:
+    raise LocalError("what is in quarantine is not sent")

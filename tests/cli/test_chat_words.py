@@ -1,0 +1,85 @@
+"""The commands of a chat."""
+
+import asyncio
+
+import pytest
+
+from interlock.host.models.scripted import ScriptedModel
+from support.chatting import chat, said
+
+
+async def test_words_of_the_room():
+    words = ["help", "tools add", "servers", "cost", "prompts", "resources door", "policy", "pins", "audit"]
+    text = await said(*(f"/{word}" for word in words))
+    for part in (
+        "/restart SERVER",
+        "house__add",
+        "house  ready  2 tools",
+        "the dearest tools",
+        "/house__greet name=",
+        "@house:house://door",
+        "where no rule applies",
+        "approved and unchanged",
+        "definitions 'first' of 'house': allow",
+    ):
+        assert part in text, part
+    assert "house__wait" not in text[text.index("this list") : text.index("ready")]
+
+
+async def test_words_that_are_none_are_told():
+    text = await said("/nothing", "/restart", "/restart nobody", "/tools '", "/house__greet Ann", "/roots sell x")
+    for part in ("no command or prompt 'nothing'", "one SERVER", "no server 'nobody'", "cannot be read", "key=value"):
+        assert part in text, part
+    assert "/roots add PATH" in text
+
+
+async def test_a_prompt_is_said_by_its_name():
+    model = ScriptedModel(["Hello Ann"])
+    assert (await said("/house__greet name=Ann", model=model)).endswith("Hello Ann\n")
+    assert model.requests[0].messages[-1]["content"][0]["text"] == "Greet Ann!"
+
+
+async def test_resources_are_attached_by_their_address():
+    model = ScriptedModel(["Green"])
+    text = await said("Which colour has @house:house://door and a@b:c ?", model=model)
+    assert "attached: @house:house://door" in text and text.endswith("Green\n")
+    assert "The door is green." in model.requests[0].messages[0]["content"][0]["text"]
+
+
+async def test_a_resource_that_may_not_be_read_says_nothing_to_the_model():
+    model = ScriptedModel(["x"])
+    text = await said("Look at @house:house://door", model=model, allow=False)
+    assert "the user said no" in text and model.requests == []
+
+
+async def test_roots_are_shown_and_changed(tmp_path):
+    text = await said("/roots", f"/roots add {tmp_path}", "/roots remove /tmp", roots=["/tmp"])
+    assert text.count(str(tmp_path.resolve())) == 2 and text.count("  /tmp\n") == 2
+
+
+async def test_restarting_and_leaving():
+    text = await said("/restart house", "/quit", "/help")
+    assert "house  ready" in text and "this list" not in text
+
+
+@pytest.mark.parametrize(
+    "line, word, found",
+    [
+        ("/to", "/to", ["/tools "]),
+        ("/house", "/house", ["/house__greet "]),
+        ("/house__greet na", "na", ["name="]),
+        ("look at @door", "@door", ["@house:house://door"]),
+        ("house__a", "house__a", ["house__add "]),
+        ("x ", "", []),
+    ],
+)
+async def test_what_a_word_may_become(line, word, found):
+    async with chat() as room:
+        assert [*room.complete(line, word)] == found
+
+
+async def test_arguments_of_prompts_are_the_servers_to_complete():
+    async with chat() as room:
+        ask = asyncio.to_thread
+        assert await ask(room.complete, "/house__greet name=B", "name=B") == ["name='Bob B' "]
+        assert await ask(room.complete, "/house__greet other=", "other=") == []

@@ -1,0 +1,52 @@
+"""The tools of a host, as a conversation uses them."""
+
+from interlock import Server
+from interlock.host.conversation import Conversation
+from interlock.host.host import Host
+from interlock.host.host_tools import HostTools
+from interlock.host.models.scripted import ScriptedModel
+from interlock.host.user import ScriptedUser
+
+
+def servers():
+    found = {}
+    for name in ("mail", "web"):
+        found[name] = server = Server(name)
+
+        @server.tool(description="Sends it somewhere else. " * 40)
+        async def send(text: str) -> str:
+            return text
+
+    return found
+
+
+async def test_a_conversation_calls_through_the_gate_and_knows_whose_data_it_holds():
+    user = ScriptedUser(True)
+    script = [{"mail__send": {"text": "a"}}, {"web__send": {"text": "b"}}, "Done"]
+    async with Host(servers(), user=user) as host:
+        talk = Conversation(HostTools(host), ScriptedModel(script))
+        assert await talk.say("Go") == "Done"
+    calls = [ask.deed for ask in user.asks if ask.deed.kind == "tool"]
+    assert [(deed.server, deed.sources) for deed in calls] == [("mail", frozenset()), ("web", frozenset({"mail"}))]
+    assert talk.sources == {"mail", "web"}
+
+
+async def test_what_was_used_is_shown_again_and_the_rest_is_found():
+    async with Host(servers(), user=ScriptedUser(True), budget=600) as host:
+        tools = HostTools(host)
+        names = [tool.name for tool in await tools.tools_for("x")]
+        assert "call_tool" in names and not {"mail__send", "web__send"} <= {*names}
+        hidden = ({"mail__send", "web__send"} - {*names}).pop()
+        arguments = {"name": hidden, "arguments": {"text": "a"}}
+        assert tools.origin("call_tool", arguments) == hidden.partition("__")[0]
+        assert tools.origin("search_tools", {"query": "x"}) is None
+        result = await tools.use("call_tool", arguments, sources=frozenset(), on_progress=None)
+        assert not result.is_error
+        assert hidden in [tool.name for tool in await tools.tools_for("x")]
+
+
+async def test_a_no_is_an_answer():
+    user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
+    async with Host(servers(), user=user) as host:
+        result = await HostTools(host).use("web__send", {"text": "a"}, sources=frozenset(), on_progress=None)
+    assert result.is_error and "the user said no" in result.text

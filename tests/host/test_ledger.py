@@ -1,0 +1,105 @@
+"""What the audit says, and what it must not say."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import pytest
+
+from interlock.host.audit import Entry, MemoryAudit
+from interlock.host.deeds import Deed
+from interlock.host.ledger import Ledger
+from interlock.wire.exchange import Principal
+
+
+def written(deed: Deed, hide=()) -> Entry:
+    audit = MemoryAudit()
+    Ledger(audit, hide).decided(deed, "allow", "rule", "because", "session")
+    return audit.entries[0]
+
+
+def test_a_decision_and_its_outcome_tell_the_story():
+    audit = MemoryAudit()
+    ledger = Ledger(audit)
+    deed = Deed("tool", "mail", "send", {"to": "ada"}, sources={"files"}, principal=Principal("https://i", "me"))
+    call = ledger.decided(deed, "allow", "r1", "it may", "always")
+    ledger.ended(deed, call, time.perf_counter(), "failed", "no connection", size=12, cut=True)
+    first, last = audit.entries
+    assert (first.call, first.step, first.kind, first.server, first.name) == (call, "decision", "tool", "mail", "send")
+    assert (first.principal, first.sources, first.arguments) == ("https://i me", ("files",), '{"to":"ada"}')
+    assert (first.decision, first.rule, first.because, first.scope) == ("allow", "r1", "it may", "always")
+    assert (last.call, last.step, last.outcome, last.error) == (call, "outcome", "failed", "no connection")
+    assert last.bytes == 12 and last.cut and last.ms >= 0
+    assert datetime.fromisoformat(first.at).utcoffset() is not None
+
+
+def test_calls_are_numbered_and_runs_told_apart():
+    deed = Deed("tool", "s", "t")
+    one, other = Ledger(MemoryAudit()), Ledger(MemoryAudit())
+    calls = [ledger.decided(deed, "deny", "r") for ledger in (one, one, other)]
+    assert len(set(calls)) == 3 and calls[0].split("-")[0] == calls[1].split("-")[0] != calls[2].split("-")[0]
+
+
+def test_equal_arguments_have_equal_digests_in_one_run_only():
+    audit = MemoryAudit()
+    ledger = Ledger(audit)
+    for arguments in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}):
+        ledger.decided(Deed("tool", "s", "t", arguments), "deny", "r")
+    first, same, other = (each.digest for each in audit.entries)
+    assert first == same != other
+    assert written(Deed("tool", "s", "t", {"a": 1, "b": 2})).digest != first, "nobody can guess what is behind it"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"password": "geheim77"},
+        {"text": "my token: geheim77"},
+        {"deep": [{"url": "https://me:geheim77@example.com"}]},
+        {"note": "the value geheim77 from the configuration"},
+        {"quoted": 'x"geheim77'},
+        {"geheim77": 1},
+    ],
+)
+def test_secrets_are_not_written(arguments):
+    entry = written(Deed("tool", "s", "t", arguments), hide=["geheim77", 'x"geheim77'])
+    assert "geheim77" not in str(entry) and "[redacted]" in entry.arguments
+
+
+def test_secrets_in_names_errors_and_reasons_are_not_written():
+    audit = MemoryAudit()
+    ledger = Ledger(audit, ["geheim77"])
+    deed = Deed("resource", "s", "https://example.com/?key=abcdef&x=geheim77")
+    call = ledger.decided(deed, "deny", "r", "because of geheim77")
+    ledger.ended(deed, call, 0.0, "failed", "token=abcdef geheim77")
+    assert "geheim77" not in str(audit.entries) and "abcdef" not in str(audit.entries)
+
+
+def test_what_is_hidden_later_is_hidden_from_then_on():
+    audit = MemoryAudit()
+    ledger = Ledger(audit)
+    ledger.hide(["geheim77", "abc"])
+    ledger.decided(Deed("tool", "s", "t", {"a": "geheim77 abc"}), "deny", "r")
+    assert audit.entries[0].arguments == '{"a":"[redacted] abc"}', "three letters are in too many words"
+
+
+def test_long_arguments_are_cut_after_they_are_redacted():
+    entry = written(Deed("tool", "s", "t", {"a": "x" * 1985 + " geheim77 " + "y" * 5000}), hide=["geheim77"])
+    assert len(entry.arguments) < 2100 and "gehei" not in entry.arguments
+    assert "characters)" in entry.arguments
+
+
+def test_of_arguments_too_long_to_search_nothing_is_written():
+    entry = written(Deed("tool", "s", "n" * 100_000, {"a": "geheim77" + "x" * 70_000}))
+    assert entry.arguments == "(70016 bytes)" and entry.name == "(100000 characters)"
+
+
+def test_nothing_in_a_line_moves_a_cursor():
+    deed = Deed("tool", "s\x1b", "t\u202e", {"a": "b\u2066\x9b"}, sources={"o\x07"})
+    entry = written(deed)
+    assert all(text.isprintable() for text in (entry.server, entry.name, entry.arguments, *entry.sources))
+
+
+def test_no_arguments_are_shown_as_such():
+    assert written(Deed("tool", "s", "t")).arguments == "null" and written(Deed("tool", "s", "t", {})).arguments == "{}"

@@ -1,0 +1,48 @@
+"""A conversation on disk."""
+
+import os
+import stat
+
+import pytest
+
+from interlock.host.speech import text_block
+from interlock.host.transcript import Transcript, read_transcript
+from interlock.wire.errors import LocalError
+
+ONE = {"role": "user", "content": [text_block("hi \u2028 \n there")]}
+TWO = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "t", "input": {"a": None}}]}
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = tmp_path / "new" / "talk.jsonl"
+    Transcript(path).add(ONE)
+    Transcript(path).add(TWO, {"notes", "files"})
+    assert read_transcript(path) == ([ONE, TWO], {"notes", "files"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(path.read_bytes().split(b"\n")) == 3
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    Transcript(path).add(ONE)
+    with path.open("ab") as file:
+        file.write(b'{"role": "user", "con')
+    assert read_transcript(path) == ([ONE], set())
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"role": "system", "content": []}', b"\xff", b"5"])
+def test_anything_else_that_is_wrong_is_told(tmp_path, line):
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(line + b"\n")
+    Transcript(path).add(ONE)
+    with pytest.raises(LocalError, match="line 1"):
+        read_transcript(path)
+
+
+def test_files_that_cannot_be(tmp_path):
+    with pytest.raises(LocalError, match="cannot be read"):
+        read_transcript(tmp_path / "none")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LocalError, match="cannot be written"):
+        Transcript(tmp_path / "link").add(ONE)
+    assert not os.path.exists(tmp_path / "elsewhere")

@@ -1,0 +1,55 @@
+"""docs/host.md: its code runs, and does what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from interlock.host import events, host, members, offers, server_logs, shelving
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "host.md"
+
+
+@pytest.fixture
+def page():
+    found: dict = {"__name__": "page"}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
+        exec(compile(block, str(PAGE), "exec", dont_inherit=True), found)
+    return found
+
+
+async def test_a_call_is_asked_about(page):
+    text, asked = await page["ask_a_server"]()
+    assert text == "one note about tea"
+    assert asked[0].startswith('the server "notes" offers 1 thing')
+    assert asked[1:] == ['call the tool "find" of the server "notes" with']
+
+
+async def test_names(page):
+    found = await page["names"]()
+    assert found["shop__send"] == ("shop", "send") and found["mail__send"] == ("mail", "send")
+    digested = {name: identity for name, identity in found.items() if re.fullmatch(r"shop__[Pp]ay-[a-z2-7]{12}", name)}
+    assert set(digested.values()) == {("shop", "Pay"), ("shop", "pay")}
+
+
+async def test_a_turn(page):
+    name, tokens, text = await page["a_turn"]()
+    assert name == "notes__find" and 0 < tokens < 4_000 and text == "one note about tea"
+
+
+def test_the_numbers_are_those_of_the_code():
+    page, bounds = PAGE.read_text(encoding="utf-8"), offers.Bounds()
+    said = [
+        f"at most {bounds.tools:,} tools, prompts and templates and {bounds.resources:,} resources",
+        f"| servers of a host | {host.MOST_SERVERS:,} |",
+        f"| attempts to start | {members._ATTEMPTS}, after {members._FIRST_PAUSE:g} s and 4 s |",
+        f"each keeps its place for {members._TURN_SECONDS:g} s at most",
+        f"| events that one follower has not taken | {events.MOST_WAITING:,} |",
+        f"| followers | {events.MOST_FOLLOWERS} |",
+        f"| {server_logs._MOST} in a second |",
+        f"every {shelving.LONGEST_PAUSE:g} s at last",
+    ]
+    text = " ".join(page.split())
+    assert [each for each in said if " ".join(each.split()) not in text] == []
