@@ -4,10 +4,11 @@ PORT ?= 8000
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test pythons check format bench faults conformance coverage-spec clean
+.PHONY: run test pythons check format docs bench faults conformance coverage-spec clean
 
 run: .venv/ready
 	$(PY) examples/tour.py
+	@echo; echo "next, in another terminal: .venv/bin/interlock list http://127.0.0.1:$(PORT)/mcp"
 	$(PY) -m interlock run examples/notes.py --http --port $(PORT)
 
 test: .venv/ready
@@ -24,6 +25,9 @@ check: .venv/ready
 format: .venv/ready
 	.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
+
+docs: .venv/ready .venv-docs/ready
+	$(PY) tools/docs.py
 
 bench: .venv/ready
 	$(PY) bench/run.py --write
@@ -46,5 +50,10 @@ coverage-spec: .venv/ready
 	$(PIP) --no-build-isolation --no-deps -e .
 	touch $@
 
+.venv-docs/ready: requirements/docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-3.* .cache dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-3.* .venv-docs .cache dist .pytest_cache .ruff_cache .hypothesis

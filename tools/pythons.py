@@ -23,6 +23,8 @@ ONCE = (  # what speaks about the tests, the tools or other programs, not about 
     "tests/support",
     "tests/test_asgi_servers.py",
     "tests/test_conformance_tool.py",
+    "tests/test_docs_pages.py",
+    "tests/test_docs_tool.py",
 )
 OTHERS = [*(f"--ignore={path}" for path in ONCE), "-k", "not stdio]", "--every", "5"]
 VERSIONS = ((3, 11), (3, 12), (3, 13))

@@ -28,6 +28,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "shell": ("shell", "TARGET", "all of these line by line, with history and completion"),
     "doctor": ("doctor", "TARGET", "what is wrong with a server, and what to do"),
     "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
+    "new": ("new", "NAME", "make a small project that passes its own tests"),
+    "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
+    "uninstall": ("uninstall", "NAME --to PROGRAM", "take it out again"),
+    "cost": ("cost", "TARGET", "what its tools cost a model, in tokens"),
 }
 _FIRST = """\
 examples:

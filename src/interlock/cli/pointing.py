@@ -25,10 +25,12 @@ from ..client.config_values import Input
 from ..transport.child import Command
 from ..wire.display import display
 from .failing import USAGE, Failure
+from .programs import PROGRAMS, Surroundings
 from .words import Words
 
 __all__ = ["Aim", "aim_of", "config_files", "headers_of"]
 
+SECTIONS = ("mcpServers", "servers")  # what `read_config` looks for
 _HINT = (
     "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command"
 )
@@ -130,16 +132,11 @@ def _entry(entry: ServerEntry) -> Aim:
 
 def config_files(home: Path | None = None, here: Path | None = None) -> Iterator[Path]:
     """Where hosts keep their servers: of this folder, then of this user."""
-    here, home = here or Path.cwd(), home or Path.home()
-    yield from (here / each for each in (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"))
-    yield from (home / each for each in (".claude.json", ".cursor/mcp.json", ".codeium/windsurf/mcp_config.json"))
-    if sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))
-    else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    yield from (base / "Claude" / "claude_desktop_config.json", base / "Code" / "User" / "mcp.json")
+    around = Surroundings(sys.platform, home or Path.home(), os.environ, here or Path.cwd())
+    yield around.project / "mcp.json"
+    for of_project in (True, False):
+        places = [(each, each.place(around, of_project=of_project)) for each in PROGRAMS.values()]
+        yield from (place for each, place in places if place is not None and each.member in SECTIONS)
 
 
 def _of_name(word: str) -> Aim:

@@ -1,0 +1,77 @@
+"""cli/new.py: a project that passes its own tests, and what is not overwritten."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from interlock.cli import new
+from interlock.cli.failing import Failure
+from interlock.cli.main import main
+from interlock.cli.new_files import FILES
+from interlock.version import __version__
+
+SOURCE = str(Path(new.__file__).parents[2])
+
+
+def test_a_new_project_passes_its_own_tests(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["new", "word-count"])
+    assert "next: cd word-count" in capsys.readouterr().out
+    folder = tmp_path / "word-count"
+    assert {each.name for each in folder.iterdir()} == set(FILES)
+    assert not any("@" + "NAME" in each.read_text() or "@" + "VERSION" in each.read_text() for each in folder.iterdir())
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert (project["name"], project["dependencies"]) == ("word-count", [f"interlock>={__version__}"])
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"]
+    env = {"PATH": "", "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_it_may_be_made_in_another_folder_and_in_an_empty_one(tmp_path):
+    (tmp_path / "b").mkdir()
+    assert new.make(tmp_path / "a" / "x") == new.make(tmp_path / "b") == [*FILES]
+    assert 'Server("x"' in (tmp_path / "a" / "x" / "server.py").read_text()
+
+
+@pytest.mark.parametrize("name", ["1a", "a b", "..", ".", "a" * 65, "ü", "-a", "a\x1b", "/"])
+def test_names_are_checked(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Failure, match="no name for a project") as caught:
+        new.make(Path(name))
+    assert caught.value.code == 2 and "\x1b" not in caught.value.message
+    assert not any(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "mine").write_text("mine")
+    with pytest.raises(Failure, match="is not empty"):
+        new.make(tmp_path / "a")
+    assert [each.name for each in (tmp_path / "a").iterdir()] == ["mine"]
+    with pytest.raises(Failure, match="cannot be written"):
+        new.make(tmp_path / "a" / "mine" / "b")
+
+
+def test_a_project_is_whole_or_not_there(tmp_path, monkeypatch):
+    def full(folder, file, text, name, write=new._write):
+        if file == "README.md":
+            raise OSError(28, "No space left on device")
+        return write(folder, file, text, name)
+
+    monkeypatch.setattr(new, "_write", full)
+    (tmp_path / "empty").mkdir()
+    for name in ("a", "empty"):
+        with pytest.raises(Failure, match="No space left"):
+            new.make(tmp_path / name)
+    assert not (tmp_path / "a").exists() and not any((tmp_path / "empty").iterdir())
+
+
+@pytest.mark.parametrize("words", [[], ["a", "b"], ["a", "--", "b"]])
+def test_wrong_words_are_code_2(words):
+    with pytest.raises(Failure, match="one NAME") as caught:
+        new.command(words)
+    assert caught.value.code == 2
