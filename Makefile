@@ -8,7 +8,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
 run: .venv/ready
 	$(PY) examples/tour.py
-	@echo; echo "next, in another terminal: .venv/bin/interlock list http://127.0.0.1:$(PORT)/mcp"
+	@echo; echo "next, in another terminal: .venv/bin/interlock list http://127.0.0.1:$(PORT)/mcp"; echo "or talk to it: .venv/bin/interlock chat http://127.0.0.1:$(PORT)/mcp"; echo
 	$(PY) -m interlock run examples/notes.py --http --port $(PORT)
 
 test: .venv/ready

@@ -500,8 +500,8 @@ PARAMETERS = {
     "Client": "target headers auth allowed_hosts revision name version title elicit elicit_url sample roots "
     "experimental extensions on_notification on_log on_change log_level timeout connect_timeout probe_timeout "
     "keepalive supervise on_state limits verdicts",
-    "Host": "servers config policy user audit home budget models roots principal cap bounds log_level at_once "
-    "start_wait on_event",
+    "Host": "servers config policy user audit home budget models roots sampling context opener principal "
+    "cap bounds log_level at_once start_wait on_event",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",

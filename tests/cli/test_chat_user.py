@@ -11,6 +11,7 @@ from interlock.cli.chat_screen import Screen
 from interlock.cli.chat_user import TerminalUser
 from interlock.host.deeds import Deed
 from interlock.host.user import Ask, Leave, Notice
+from support.typing_person import Typist, at_terminal
 
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 REQUEST = {
@@ -20,26 +21,6 @@ REQUEST = {
     "tools": [{"name": "add"}],
 }
 ANSWER = {"role": "assistant", "content": {"type": "text", "text": "Mi\x07lk"}, "model": "m"}
-
-
-class Typist:
-    """Somebody who types these lines."""
-
-    def __init__(self, *lines):
-        self.lines, self.asked = [*lines], []
-
-    def say(self, text):
-        self.asked.append(text)
-
-    async def ask(self, shown):
-        self.asked.append(shown)
-        await asyncio.sleep(0)
-        return self.lines.pop(0) if self.lines else None
-
-
-def user(*lines):
-    stream, typist = io.StringIO(), Typist(*lines)
-    return TerminalUser(Screen(stream), typist), stream, typist
 
 
 def ask(**more):
@@ -63,18 +44,18 @@ def ask(**more):
     ],
 )
 async def test_leave_is_given_only_by_a_clear_word(lines, leave):
-    person, _, _ = user(*lines)
+    person, _, _ = at_terminal(*lines)
     assert await person.allow(ask()) == leave
 
 
 async def test_only_scopes_on_offer_can_be_taken():
-    person, _, typist = user("a", "s", "y")
+    person, _, typist = at_terminal("a", "s", "y")
     assert await person.allow(ask(scopes=("once",))) == Leave(granted=True)
     assert "[a]" not in typist.asked[0]
 
 
 async def test_everything_about_it_is_shown():
-    person, stream, _ = user("n")
+    person, stream, _ = at_terminal("n")
     await person.allow(ask(about="adds", warnings=("it deletes",), diff="-a\n+b"))
     for text in ("ALL OF IT", "a rule", "adds", "careful: it deletes", "-a\n+b"):
         assert text in stream.getvalue()
@@ -96,10 +77,10 @@ CHANGE = "import json,sys; f=sys.argv[1]; d=json.load(open(f)); d['a']=2; json.d
 
 async def test_arguments_are_edited_in_the_own_editor(editor):
     editor(CHANGE)
-    person, stream, _ = user("e", "y")
+    person, stream, _ = at_terminal("e", "y")
     assert await person.allow(ask()) == Leave(granted=True, arguments={"a": 2})
     assert json.dumps({"a": 2}, indent=2) in stream.getvalue()
-    person, _, _ = user("e", "n")
+    person, _, _ = at_terminal("e", "n")
     assert not (await person.allow(ask())).granted
 
 
@@ -113,43 +94,43 @@ async def test_arguments_are_edited_in_the_own_editor(editor):
 )
 async def test_what_cannot_be_used_is_a_no(editor, script):
     editor(script)
-    person, _, _ = user("e", "y")
+    person, _, _ = at_terminal("e", "y")
     assert not (await person.allow(ask())).granted
 
 
 async def test_sampling_is_seen_and_edited(editor):
-    person, stream, _ = user("y", "y")
+    person, stream, _ = at_terminal("y", "y")
     assert await person.review_sampling("notes", REQUEST) == REQUEST
     assert await person.review_answer("notes", REQUEST, ANSWER) == ANSWER
-    for text in ("'notes'", "Be brief", "user: Sum\\x1b[2J up", "tool: add", "10 tokens", "Mi\\x07lk"):
+    for text in ("'notes'", "Be brief", "user: Sum\\x1b[2J up", '"name": "add"', "10 tokens", "Mi\\x07lk"):
         assert text in stream.getvalue()
     editor(CHANGE)
-    person, _, _ = user("e", "y")
+    person, _, _ = at_terminal("e", "y")
     assert (await person.review_answer("notes", REQUEST, ANSWER))["a"] == 2
-    person, _, _ = user("n", "")
+    person, _, _ = at_terminal("n", "")
     assert await person.review_sampling("notes", REQUEST) is None
     assert await person.review_answer("notes", REQUEST, ANSWER) is None
 
 
 async def test_a_form_is_looked_at_once_more_before_it_is_sent():
-    person, stream, _ = user("Ann", "c", "Bob", "y")
+    person, stream, _ = at_terminal("Ann", "c", "Bob", "y")
     assert await person.fill("notes", "Who?", FORM) == {"action": "accept", "content": {"name": "Bob"}}
     assert "'notes'" in stream.getvalue() and '"name": "Ann"' in stream.getvalue()
     for lines, action in ((["Ann", "n"], "decline"), (["/decline"], "decline"), ([], "cancel"), (["Ann"], "decline")):
-        person, _, _ = user(*lines)
+        person, _, _ = at_terminal(*lines)
         assert (await person.fill("notes", "Who?", FORM))["action"] == action
 
 
 async def test_a_page_is_opened_only_after_a_yes():
     for lines, opened in ((["y"], True), (["n"], False), ([], False), ([""] * 9, False)):
-        person, stream, _ = user(*lines)
+        person, stream, _ = at_terminal(*lines)
         assert await person.open_page("notes", "https://pay.example/x?y=1", "Pay") is opened
         assert "https://pay.example/x?y=1" in stream.getvalue()
         assert "at the host pay.example" in stream.getvalue()
 
 
 async def test_one_question_at_a_time():
-    person, stream, typist = user("y", "n")
+    person, stream, typist = at_terminal("y", "n")
     first, second = await asyncio.gather(person.allow(ask(shown="ONE")), person.allow(ask(shown="TWO")))
     assert (first.granted, second.granted) == (True, False)
     assert stream.getvalue().index("ONE") < stream.getvalue().index("TWO")
@@ -163,3 +144,16 @@ async def test_without_a_terminal_nobody_is_asked():
     assert (await person.fill("n", "Who?", FORM))["action"] == "decline"
     assert not await person.open_page("n", "https://x.example/", "")
     person.tell(Notice(kind="server", text="x"))
+
+
+async def test_what_was_typed_before_a_question_was_there_is_no_answer_to_it():
+    stream, typist = io.StringIO(), Typist("y", "y", "y")  # all three typed ahead
+
+    person = TerminalUser(Screen(stream), typist, forget=typist.lines.clear)
+    assert not (await person.allow(ask())).granted
+    typist.lines += ["y"]
+    assert await person.review_sampling("notes", REQUEST) is None
+    typist.lines += ["y"]
+    assert not await person.open_page("notes", "https://a.example/", "")
+    typist.lines += ["Ann", "y"]
+    assert (await person.fill("notes", "?", FORM))["action"] == "cancel"

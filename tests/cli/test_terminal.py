@@ -27,6 +27,14 @@ async def test_a_line_is_asked_for_and_read(ends, capsys):
     assert capsys.readouterr() == ("", "name: thanks\n")
 
 
+async def test_what_was_typed_before_can_be_dropped(ends):
+    terminal = Terminal(ends[1])
+    os.write(ends[0], b"yes to something else\nand more\n")
+    terminal.forget_typed()
+    os.write(ends[0], b"no\n")
+    assert await terminal.ask("") == "no"
+
+
 async def test_the_end_of_input_is_no_line(ends):
     os.write(ends[0], b"\x04")
     assert await Terminal(ends[1]).ask("") is None

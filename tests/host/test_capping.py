@@ -187,3 +187,22 @@ def test_a_server_that_is_gone_leaves_nothing():
     cap.forget("a")
     assert mine and other and cap.server_of(mine) is None and cap.server_of(other) == "b"
     assert repr(cap) == "Cap(1 results of 1 bytes are kept)"
+
+
+def test_a_crowd_of_blocks_is_cut_before_it_is_looked_at():
+    links = [ResourceLink(uri="a:b", name="n")] * 20_000
+    cap = Cap()
+    capped = cap.apply("s", CallResult(links))
+    assert len(capped.result.content) == 256 and capped.cut and cap.count == 1, "one note, not twenty thousand"
+    messages = [PromptMessage(role="assistant", content=TextContent(text=""))] * 20_000
+    capped = cap.apply("s", PromptResult(messages))
+    assert len(capped.result.messages) == 256 and capped.cut
+    assert sum("left out" in message.content.text for message in capped.result.messages) == 1
+
+
+@pytest.mark.parametrize("name", ["uri", "mime_type"])
+def test_an_address_or_a_type_that_never_ends_is_not_handed_on(name):
+    place = ResourceContents(**{"uri": "a:b", "text": "", name: "a:" + "b" * 1_000_000})
+    for found in (CallResult([EmbeddedResource(resource=place)]), [place]):
+        capped = Cap().apply("s", found)
+        assert capped.cut and len(msgspec.json.encode(capped.result)) < 5_000

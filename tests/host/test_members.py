@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from interlock import CallTimeout, ConfigError, Patience, Server, Supervision
@@ -139,7 +140,7 @@ async def test_the_time_of_the_person_is_not_the_time_of_the_server():
     member.begin()
     await asyncio.sleep(500)
     assert member.state == "waiting"
-    with pytest.raises(CallTimeout, match="starting 'notes'"):
+    with pytest.raises(CallTimeout, match="waiting for 'notes'"):
         await member.connected(Patience(idle=5))
     said.set()
     await member.settled()
@@ -181,6 +182,22 @@ async def test_a_lost_connection_is_brought_back_and_told_of():
     mortal.die()
     await until(lambda: house.states[-2:] == ["recovering", "ready"])
     assert house.changes[-2].cause is not None and ("notes", "tools") in house.lists
+    await member.stop()
+
+
+@virtual_time
+async def test_who_calls_while_it_is_brought_back_waits_for_it():
+    house, mortal = House(), Mortal()
+    member = await started(house.member(mortal))
+    mortal.refused = 1
+    mortal.die()
+    assert member.state == "recovering"
+    await member.connected()
+    assert member.state == "ready"
+    mortal.refused = 100
+    mortal.die()
+    with pytest.raises(Unavailable, match="is failed"):
+        await member.connected()
     await member.stop()
 
 
@@ -248,6 +265,21 @@ async def test_a_call_in_flight_is_not_idleness():
     await asyncio.sleep(100)
     assert member.state == "ready"
     member.leave()
+    await asyncio.sleep(100)
+    assert member.state == "idle"
+    await member.stop()
+
+
+@virtual_time
+async def test_what_the_host_does_with_it_is_not_idleness():
+    house, mortal = House(), Mortal()
+    busy = {"notes"}
+    house.hooks = msgspec.structs.replace(house.hooks, busy=lambda server: server in busy)
+    member = await started(house.member(mortal))
+    member._watch(1.0)
+    await asyncio.sleep(100)
+    assert member.state == "ready"
+    busy.clear()
     await asyncio.sleep(100)
     assert member.state == "idle"
     await member.stop()

@@ -30,6 +30,8 @@ def test_what_a_server_used_up_stays_used_up():
     found.for_server("a")["sample"].used = 7
     assert found.for_server("a")["sample"].used == 7
     assert found.for_server("b")["sample"].used == 0
+    one, again, other = (found.for_server(name)["elicit"].__self__ for name in ("a", "a", "b"))
+    assert one is again is not other, "nor does it get new questions by ending and coming back"
 
 
 @pytest.mark.parametrize("decision, told", [("allow", 1), ("deny", 0)])

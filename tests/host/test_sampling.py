@@ -3,7 +3,7 @@
 import pytest
 
 from interlock import Client, Context, Server
-from interlock.host.models.model import ModelBusy, ModelFacts
+from interlock.host.models.model import End, ModelBusy, ModelFacts, Usage
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.sampling import Sampler, SamplingBounds
 from interlock.host.user import Absent, ScriptedUser
@@ -159,3 +159,14 @@ async def test_a_server_samples_through_its_client(revision):
     async with Client(server, revision=revision, sample=sampler(user=Absent())) as client:
         with pytest.raises(Refused, match="rejected"):
             await client.call_tool("brief")
+
+
+async def test_tokens_of_a_model_that_does_not_count_them_are_estimated():
+    class Silent(ScriptedModel):
+        async def reply(self, request):
+            async for event in super().reply(request):
+                yield End("endTurn", Usage()) if isinstance(event, End) else event
+
+    one = sampler(Silent(otherwise="Short words"))
+    await one(ASK)
+    assert one.used > 4

@@ -4,13 +4,15 @@ import asyncio
 
 import pytest
 
-from interlock import CallTimeout, Context, Server, ToolError
+from interlock import CallTimeout, Context, OutcomeUnknown, Server, Supervision, ToolError
 from interlock.host.deeds import Denied
 from interlock.host.host import Host
 from interlock.host.members import Seat, Unavailable
 from interlock.host.policy import Policy
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import InvalidParams, LocalError, ResourceNotFound
+from support.mortal import Mortal
+from support.virtual_time import virtual_time
 
 ALL = Policy(defaults=dict.fromkeys(("launch", "definitions", "tool", "resource", "prompt", "completion"), "allow"))
 
@@ -163,3 +165,52 @@ async def test_a_tool_that_changes_while_the_person_reads_is_not_called():
         with pytest.raises(Denied, match="quarantine"):
             await host.call_tool("notes__find", {"word": "a"})
     assert not server.calls
+
+
+def mortal_host(mortal):
+    mortal.tools = [{"name": "x", "inputSchema": {}}]
+    quiet = Supervision(ping_every=None)
+    return Host({"m": Seat(mortal, revision="2025-11-25", supervision=quiet)}, policy=ALL)
+
+
+@virtual_time
+async def test_a_call_waits_until_a_new_connection_was_looked_at():
+    mortal = Mortal()
+    async with mortal_host(mortal) as host:
+        mortal.die()
+        assert (await host.call_tool("m__x")).text == "2"
+        methods = mortal.methods(2)
+        assert methods.index("tools/list") < methods.index("tools/call")
+
+
+@virtual_time
+async def test_what_is_another_tool_on_the_new_connection_is_not_called():
+    mortal = Mortal()
+    async with mortal_host(mortal) as host:
+        host.gate.policy.defaults["definitions"] = "ask"
+        mortal.tools = [{"name": "x", "inputSchema": {}, "description": "other"}]
+        mortal.die()
+        with pytest.raises(Denied):
+            await host.call_tool("m__x")
+        assert "tools/call" not in mortal.methods()
+
+
+@pytest.mark.parametrize(("delivered", "repeated"), [(5, True), (11, False)])
+@virtual_time
+async def test_what_did_not_leave_is_sent_again_and_what_may_have_is_not(delivered, repeated):
+    mortal = Mortal()
+    async with mortal_host(mortal) as host:
+        mortal.channel.positions, mortal.channel.delivered = [10], delivered
+        mortal.kills = {"tools/call"}
+        call = asyncio.ensure_future(host.call_tool("m__x"))
+        async with asyncio.timeout(10):
+            while "tools/call" not in mortal.methods():
+                await asyncio.sleep(0)
+        mortal.kills = set()
+        if repeated:
+            assert (await call).text == "2"
+            methods = mortal.methods(2)
+            assert methods.index("tools/list") < methods.index("tools/call")
+        else:
+            with pytest.raises(OutcomeUnknown):
+                await call

@@ -88,13 +88,13 @@ def command(words: list[str]) -> int:
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
     floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
-    book = Watched(FileAudit(home / "audit.jsonl"))
+    book, person = Watched(FileAudit(home / "audit.jsonl")), terminal_or_none()
     model, servers = model_of(words.options.get("model", "plain"), words.options.get("base-url")), _servers(words)
     host = Host(
         servers,
         config=words.texts("config") or None,
         policy=words.options.get("policy"),
-        user=TerminalUser(screen, terminal_or_none(), floor),
+        user=TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None),
         home=home,
         audit=book,
         budget=words.options.get("budget"),

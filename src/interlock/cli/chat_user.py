@@ -11,11 +11,13 @@ import json
 import os
 import shlex
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from ..host.pages import page_at
 from ..host.user import Ask, Leave, Notice
+from ..revisions.forms import proposed_in
 from ..wire.errors import InvalidParams
 from .chat_screen import Screen
 from .floor import Floor
@@ -29,13 +31,22 @@ _SCOPES = {"once": "y", "session": "s", "always": "a"}
 _MEANING = {"y": "yes, once", "s": "yes, until this program ends", "a": "yes, always", "n": "no", "e": "edit first"}
 _TRIES = 5
 _CAN_EDIT = ("tool", "prompt")
+_ALSO_SENT = ("toolChoice", "temperature", "stopSequences")  # of a sampling request, beside what stands in it
 
 
 class TerminalUser:
-    """The `User` of a host. Without a `person` nobody can be asked, and everything is refused."""
+    """The `User` of a host. Without a `person` nobody can be asked, and everything is refused. `forget` drops what was
+    typed so far: it was typed before the question was there, and is no answer to it."""
 
-    def __init__(self, screen: Screen, person: Person | None, floor: Floor | None = None) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        person: Person | None,
+        floor: Floor | None = None,
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
         self._screen, self._person = screen, person
+        self._forget = forget
         self._floor = floor if floor is not None else Floor(lambda: None)
 
     def tell(self, notice: Notice) -> None:
@@ -80,6 +91,7 @@ class TerminalUser:
         if self._person is None:
             return "n"
         shown = ", ".join(f"[{each}] {_MEANING[each]}" for each in letters)
+        self._forget()
         for _ in range(_TRIES):
             line = await self._person.ask(f"{shown}: ")
             if line is None:
@@ -113,7 +125,10 @@ class TerminalUser:
         for message in request["messages"]:
             self._screen.line(f"{one_line(str(message['role']), 20)}: {_content(message['content'])}")
         for tool in request.get("tools") or ():
-            self._screen.line(f"tool: {one_line(str(cast('dict[str, Any]', tool).get('name')), 100)}")
+            self._screen.line(f"tool: {as_json(tool)}")  # all of it: a model reads the descriptions as well
+        for name in _ALSO_SENT:
+            if request.get(name) is not None:
+                self._screen.line(f"{name}: {as_json(request[name])}")
         self._screen.dim(f"at most {request['maxTokens']} tokens")
 
     async def _reviewed(self, what: dict[str, Any], question: str) -> dict[str, Any] | None:
@@ -132,13 +147,14 @@ class TerminalUser:
             self._screen.line()
             self._screen.bold(f"The server {one_line(server, 60)!r} asks you. Secrets do not belong into a form.")
             form = {"message": message, "requestedSchema": schema}
+            self._forget()
             for _ in range(_TRIES):
                 answer = await Answerer(self._person).form(form)
                 if answer["action"] != "accept":
                     return answer
-                self._screen.line(
-                    f"This would be sent to {one_line(server, 60)!r}: {as_json(answer.get('content', {}))}"
-                )
+                answer["content"] = proposed_in(schema) | answer.get("content", {})  # what was left alone is sent, too
+                self._screen.line(f"This would be sent to {one_line(server, 60)!r}: {as_json(answer['content'])}")
+                self._forget()
                 said = await self._person.ask("[y] send it, [c] change it, [n] send nothing: ")
                 word = (said or "n").strip().lower()
                 if word in ("y", "yes"):

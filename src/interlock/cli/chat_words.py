@@ -192,7 +192,8 @@ async def attach(room: ChatRoom, line: str) -> None:
         server, colon, uri = word.removeprefix("@").partition(":")
         if word.startswith("@") and colon and uri and server in room.host.members:
             contents = await room.host.read_resource(server, uri)
-            room.conversation.attach(contents_blocks(server, contents), server)
+            whose = room.host.gate.cap.server_of(uri) or server  # a result that is kept here stays its server's
+            room.conversation.attach(contents_blocks(whose, contents), whose)
             room.screen.dim(f"  attached: {one_line(word, 200)}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from typing import Protocol
 
 __all__ = ["Terminal", "Person", "terminal_or_none"]
@@ -46,6 +47,13 @@ class Terminal:
         finally:
             loop.remove_reader(self._fd)
         return data.decode("utf-8", "replace").rstrip("\r\n") if data else None
+
+    def forget_typed(self) -> None:
+        """Drop the lines that nobody has read yet."""
+        import termios  # only where there is a terminal
+
+        with suppress(termios.error):
+            termios.tcflush(self._fd, termios.TCIFLUSH)
 
     def _take(self, line: asyncio.Future[bytes]) -> None:
         try:

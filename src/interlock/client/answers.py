@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..revisions.forms import check_content
+from ..revisions.forms import check_content, proposed_in
 from ..revisions.questions import check_answer
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Question, Result
@@ -99,24 +99,11 @@ def _with_defaults(question: Question, answer: Result) -> Result:
     schema: Any = question.params.get("requestedSchema")
     if question.method != "elicitation/create" or answer.get("action") != "accept" or not isinstance(schema, dict):
         return answer
-    fields: Any = cast("dict[str, Any]", schema).get("properties")
     content: Any = answer.get("content")
-    if not isinstance(fields, dict) or not isinstance(content, dict | None):
+    if not isinstance(content, dict | None):
         return answer
-    proposed: dict[str, Any] = {}
-    for name, field in cast("dict[str, Any]", fields).items():
-        if "default" in field and _fits(name, field):
-            proposed[name] = field["default"]
+    proposed = proposed_in(cast("dict[str, Any]", schema))
     return {**answer, "content": {**proposed, **(content or {})}} if proposed else answer
-
-
-def _fits(name: str, field: Mapping[str, Any]) -> bool:
-    """A server may propose what it does not accept: then it proposes nothing."""
-    try:
-        check_content({"properties": {name: field}}, {name: field["default"]})
-    except InvalidParams:
-        return False
-    return True
 
 
 def _without_needless_content(question: Question, answer: Result) -> Result:

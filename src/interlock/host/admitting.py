@@ -26,6 +26,7 @@ __all__ = ["Admission", "Cost"]
 
 Cost = Callable[[Definition], int]
 _MOST_TOLD = 20  # notices about one listing; of the others the number is told
+_LONGEST_TOLD = 4_000  # characters of a difference in a notice; whoever approves it sees all of it
 _REVIEW = "look at what it is now and approve it (review), or do not use it"
 _PLAIN = Question()
 
@@ -46,6 +47,7 @@ class Admission:
         self._offers: dict[str, _Offer] = {}
         self._turns: dict[str, asyncio.Lock] = {}
         self._told: dict[str, set[Quarantined]] = {}
+        self._refused: set[str] = set()
 
     # --- what is offered --------------------------------------------------------------------------
 
@@ -64,8 +66,18 @@ class Admission:
     async def _approved(self, server: str, now: _Offer, cost: Cost | None) -> list[Definition]:
         fresh = [now.definitions[each.item] for each in now.quarantined.values() if each.change not in _STUCK]
         if now.comparison.first:
-            return fresh if fresh and await self._first(server, fresh, cost) else []
+            return await self._whole(server, fresh, cost)
         return [definition for definition in fresh if await self._by_rule(server, definition)]
+
+    async def _whole(self, server: str, fresh: list[Definition], cost: Cost | None) -> list[Definition]:
+        """After a no it is not asked about again until somebody wants that: a server must not be able to ask by
+        changing, nor by coming back."""
+        if not fresh or server in self._refused:
+            return []
+        if await self._first(server, fresh, cost):
+            return fresh
+        self._refused.add(server)
+        return []
 
     async def _first(self, server: str, fresh: list[Definition], cost: Cost | None) -> bool:
         digest = sha256("".join(sorted(definition.digest for definition in fresh)).encode()).hexdigest()
@@ -115,6 +127,10 @@ class Admission:
             definitions={definition.item: definition for definition in listed},
             quarantined={each.item: each for each in comparison.quarantined},
         )
+
+    def ask_again(self, server: str) -> None:
+        """The next time it shows what it offers, the person is asked even after a no."""
+        self._refused.discard(server)
 
     def forget(self, server: str) -> None:
         """It is gone: nothing of it can be used. Its pins stay."""
@@ -176,7 +192,8 @@ class Admission:
         news = [each for each in now.comparison.quarantined if each not in before and each.change != "unapproved"]
         for each in news[:_MOST_TOLD]:
             text = f"{_name(each.item)} of {display(server, 100)!r}: {_CHANGES[each.change]}"
-            self._judge.tell("quarantined", self._deed(server, each.item.name, None), f"{text}\n{each.diff}".rstrip())
+            told = f"{text}\n{_cut(each.diff)}".rstrip()
+            self._judge.tell("quarantined", self._deed(server, each.item.name, None), told)
         if len(news) > _MOST_TOLD:
             text = f"and {len(news) - _MOST_TOLD} more things of {display(server, 100)!r} that are not as approved"
             self._judge.tell("quarantined", self._deed(server, "", None), text)
@@ -191,6 +208,12 @@ _CHANGES = {
     "doubled": "its name stands for different things at once",
     "vanished": "it is not offered any more",
 }
+
+
+def _cut(diff: str) -> str:
+    if len(diff) <= _LONGEST_TOLD:
+        return diff
+    return f"{diff[:_LONGEST_TOLD]}\n… and {len(diff) - _LONGEST_TOLD} more characters, which a review shows"
 
 
 def _name(item: Item) -> str:

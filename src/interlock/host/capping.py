@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,10 +18,12 @@ from msgspec import UNSET
 from ..client.results import CallResult, PromptResult
 from ..wire.errors import ResourceNotFound
 from ..wire.types.content import AudioContent, EmbeddedResource, ImageContent, ResourceContents, TextContent
+from ..wire.types.prompts import PromptMessage
 
 __all__ = ["SCHEME", "Cap", "Capped"]
 
 SCHEME = "interlock-result"
+_LONGEST_NAME = 1024  # characters of an address and a type; longer ones count as a text
 _encode = msgspec.json.Encoder().encode
 
 
@@ -97,12 +100,13 @@ class Cap:
 
     def _prompt(self, server: str, result: PromptResult) -> Capped:
         work = _Work(self, server)
-        blocks = work.replaced([message.content for message in result.messages])
+        given = work.fewer(result.messages, _as_message)
+        blocks = work.replaced([message.content for message in given])
         if not work.is_cut:
             return Capped(result, work.size, False)
         messages = [
             msgspec.structs.replace(message, content=block)
-            for message, block in zip(result.messages, blocks, strict=True)
+            for message, block in zip(given, blocks, strict=True)
             if block is not None
         ]
         return Capped(msgspec.structs.replace(result, messages=messages), work.size, True)
@@ -112,7 +116,7 @@ class Cap:
         blocks = work.cut([EmbeddedResource(resource=each) for each in contents])
         if not work.is_cut:
             return Capped(contents, work.size, False)
-        uri = contents[0].uri
+        uri = contents[0].uri[:_LONGEST_NAME]
         return Capped([_as_contents(block, uri) for block in blocks], work.size, True)
 
     # --- keeping ----------------------------------------------------------------------------------
@@ -173,14 +177,18 @@ class _Work:
 
     def cut(self, blocks: list[Any]) -> list[Any]:
         """What is handed on, in the same order, and not too many of them."""
-        left = [block for block in self.replaced(blocks) if block is not None]
+        return [block for block in self.replaced(self.fewer(blocks, _as_text)) if block is not None]
+
+    def fewer(self, items: list[Any], noted: Callable[[str], Any]) -> list[Any]:
+        """Not too many of them, and this first: a million blocks are not looked at one by one."""
         most = self._cap.blocks
-        if len(left) <= most:
-            return left
+        if len(items) <= most:
+            return items
         head, tail = most * 3 // 4, most - most * 3 // 4 - 1
-        middle = left[head : len(left) - tail]
-        note = self.instead(f"{len(middle)} blocks", _encode(middle).decode(), "application/json")
-        return [*left[:head], TextContent(text=note), *left[len(left) - tail :]]
+        middle = _encode(items[head : len(items) - tail]).decode()
+        self.size += len(middle)
+        note = self.instead(f"a part of {len(items) - head - tail} blocks", middle, "application/json")
+        return [*items[:head], noted(note), *items[len(items) - tail :]]
 
     def replaced(self, blocks: list[Any]) -> list[Any]:
         """Block by block what stands in its place; None where nothing does."""
@@ -208,10 +216,11 @@ class _Work:
         return after
 
     def _others(self, blocks: list[Any]) -> list[Any]:
-        """Links, and blocks of a type that is not known here: one by one, as long as there is room for them."""
+        """Links, blocks of a type that is not known here, and what has an address longer than any: one by one, as long
+        as there is room for them."""
         room, after = self._cap.text, list(blocks)
         for number, block in enumerate(blocks):
-            if _text_of(block) is not None or _binary_of(block)[0] is not None:
+            if not _is_long_named(block) and (_text_of(block) is not None or _binary_of(block)[0] is not None):
                 continue
             data = _encode(block)
             self.size += len(data)
@@ -252,6 +261,21 @@ def _binary_of(block: Any) -> tuple[str | None, str]:
         mime = block.resource.mime_type
         return block.resource.blob, mime if mime is not UNSET else "application/octet-stream"
     return None, ""
+
+
+def _is_long_named(block: Any) -> bool:
+    """A model is told addresses and types as well."""
+    place = block.resource if isinstance(block, EmbeddedResource) else block
+    names = (getattr(place, "uri", UNSET), getattr(place, "mime_type", UNSET))
+    return sum(len(name) for name in names if isinstance(name, str)) > _LONGEST_NAME
+
+
+def _as_text(note: str) -> TextContent:
+    return TextContent(text=note)
+
+
+def _as_message(note: str) -> PromptMessage:
+    return PromptMessage(role="user", content=TextContent(text=note))
 
 
 def _text_of(block: Any) -> str | None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from ..wire.display import display
-from .deeds import Deed, Denied, Scope
+from .deeds import Deed, Denied, Kind, Scope
 from .user import Absent, Ask, Leave, User
 
 __all__ = ["Consent", "How"]
 
 log = logging.getLogger("interlock.host")
 How = Callable[[Ask], Awaitable[Leave]]
+_OF_ONE = 8  # questions that one server has asked and that wait: it must not keep those of others from being shown
+_ASKED: tuple[Kind, ...] = ("sampling", "sampling_answer", "elicitation", "open_url", "roots")
+_OF_SERVERS: tuple[Kind, ...] = ("launch", "definitions")  # no more than there are servers: none is refused unasked
 _SCOPES: tuple[Scope, ...] = ("once", "session", "always")  # from the shortest on
 _NOBODY = "allow it by a rule of the policy: nobody can be asked here"
 
@@ -31,22 +35,34 @@ class Consent:
         self._user, self._seconds, self._most = user, seconds, waiting
         self._turns = asyncio.Lock()
         self._waiting = 0
+        self._by_server: Counter[str] = Counter()
 
     @asynccontextmanager
     async def turn(self, deed: Deed) -> AsyncGenerator[None]:
         """Until it is this one's turn to be shown."""
         if isinstance(self._user, Absent):
             raise Denied(deed, "it must be asked about, and nobody is there", hint=_NOBODY)
-        if self._waiting >= self._most:
-            raise Denied(
-                deed, f"{self._waiting} questions wait for an answer already", hint="answer some of them first"
-            )
-        self._waiting += 1
+        self._check_room(deed)
+        self._count(deed, 1)
         try:
             async with self._turns:
                 yield
         finally:
-            self._waiting -= 1
+            self._count(deed, -1)
+
+    def _check_room(self, deed: Deed) -> None:
+        if deed.kind not in _OF_SERVERS and self._waiting >= self._most:
+            raise Denied(
+                deed, f"{self._waiting} questions wait for an answer already", hint="answer some of them first"
+            )
+        if deed.kind in _ASKED and self._by_server[deed.server] >= _OF_ONE:
+            raise Denied(deed, f"{_OF_ONE} questions of this server wait for an answer already")
+
+    def _count(self, deed: Deed, by: int) -> None:
+        self._waiting += by if deed.kind not in _OF_SERVERS else 0
+        self._by_server[deed.server] += by if deed.kind in _ASKED else 0
+        if not self._by_server[deed.server]:
+            del self._by_server[deed.server]
 
     async def answer(self, ask: Ask, how: How | None = None) -> Leave:
         """Show it; what raises, lasts too long, or is no answer is a no. For some deeds there is another way than

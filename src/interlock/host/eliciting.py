@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, cast
 
-from ..revisions.forms import check_content
+from ..revisions.forms import check_content, proposed_in
 from ..server.rate_limits import Buckets, Rate
 from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams
@@ -75,7 +75,7 @@ class Asker:
             answer = await self._user.fill(self._server, asked["message"], asked["requestedSchema"])
             if answer.get("action") != "accept":
                 return {"action": "cancel" if answer.get("action") == "cancel" else "decline"}
-            content = cast("dict[str, Any]", answer.get("content") or {})
+            content = proposed_in(asked["requestedSchema"]) | cast("dict[str, Any]", answer.get("content") or {})
             if (wrong := _wrong(asked["requestedSchema"], content)) is None:
                 return {"action": "accept", "content": content}
             self._tell(f"that does not fit what was asked: {display(wrong, 500)}")
@@ -86,15 +86,21 @@ class Asker:
         self._check_pace()
         asked = {"url": page.url, "message": message}
 
+        deed, seen = Deed("open_url", self._server, page.host, asked), False
+
         async def agreed(ask: Ask) -> Leave:
+            nonlocal seen
+            seen = True
             for warning in page.warnings:
                 self._tell(f"careful: {warning}")
-            return Leave(granted=await self._user.open_page(self._server, page.url, message))
+            return Leave(granted=await self._user.open_page(self._server, page.url, message) is True)
 
         async def opened(asked: dict[str, Any]) -> bool:
+            """No rule opens a page in the place of a person (ELIC-55): it can only let them be asked or not."""
+            if not seen and not (await agreed(Ask(deed=deed, shown=page.shown, why=""))).granted:
+                raise Denied(deed, "the user said no")
             return await self._opener(asked["url"])
 
-        deed = Deed("open_url", self._server, page.host, asked)
         try:
             if not await self._gate.through(deed, opened, consent=agreed):
                 self._tell(f"no browser could be opened: the page is {page.shown}")

@@ -125,6 +125,8 @@ class Gate:
         return await self._send(ruling, send, self._deadline if deadline is None else deadline)
 
     def _look(self, deed: Deed, how: How | None) -> Question:
+        if deed.kind == "roots":
+            return Question(pin=deed.digest, how=how)  # leave is for these folders, not for whatever is added later
         used = self._admission.check(deed)
         return Question(how=how) if used is None else Question(pin=used[0], definition=used[1], how=how)
 
@@ -215,6 +217,10 @@ class Gate:
     async def review(self, server: str, item: Item) -> bool:
         """Ask the person about one thing in quarantine; True when it may be used from now on."""
         return await self._admission.review(server, item)
+
+    def ask_again(self, server: str) -> None:
+        """The person wants this server: what it offers is asked about the next time, even after a no."""
+        self._admission.ask_again(server)
 
     def admitted(self, server: str) -> frozenset[Item]:
         return self._admission.admitted(server)

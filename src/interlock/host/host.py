@@ -32,6 +32,7 @@ from .audit import Audit, FileAudit
 from .capping import Cap
 from .catalogue import Catalogue
 from .cost import tokens
+from .eliciting import Opener, open_in_browser
 from .events import CatalogueChange, Events, Following, OnEvent
 from .gate import Gate
 from .keeping import files_in
@@ -46,6 +47,7 @@ from .policy import Policy
 from .policy_file import read_policy
 from .questions import Questions
 from .rooting import Places, Rooting
+from .sampling import Context, SamplingBounds
 from .server_logs import ServerLogs
 from .shelving import Shelving
 from .user import Absent, Notice, NoticeKind, User
@@ -65,7 +67,8 @@ class Host(Verbs):
     contents) in the shape that other hosts use. `home` is a folder for what must last: approved definitions, leaves
     given for always, the audit. Without it all of that ends with the host. Without a `user` nobody can be asked, and
     what is not allowed by the policy is denied. `models` answer what servers want sampled, and `roots` are the folders
-    that servers may be told of (docs/host_questions.md). With a `log_level` the user is told what servers log.
+    that servers may be told of; `sampling` bounds what a server may sample, `context` says what it may see of the
+    conversation, and `opener` opens pages (docs/host_questions.md). With a `log_level` the user is told of their logs.
     """
 
     def __init__(
@@ -80,6 +83,9 @@ class Host(Verbs):
         budget: int | None = None,
         models: Sequence[Model] = (),
         roots: Places | Mapping[str, Places] = (),
+        sampling: SamplingBounds = SamplingBounds(),  # noqa: B008 - immutable
+        context: Context | None = None,
+        opener: Opener = open_in_browser,
         principal: Principal = LOCAL,
         cap: Cap | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008 - immutable
@@ -94,13 +100,23 @@ class Host(Verbs):
         self._log_level: LogLevel | None = log_level
         self._start_wait = seconds_of("start_wait", start_wait)
         gate = _gate(policy, self.user, audit, cap, principal, home)
-        self.questions = Questions(gate, self.user, models=models, roots=roots, changed=self._roots_changed)
+        self.questions = Questions(
+            gate,
+            self.user,
+            models=models,
+            roots=roots,
+            changed=self._roots_changed,
+            bounds=sampling,
+            context=context,
+            opener=opener,
+        )
         hooks = Hooks(
             approve=self._approve,
             answers=self._answers,
             told=self._member_changed,
             changed=self._lists_changed,
             turns=asyncio.Semaphore(max(at_once, 1)),
+            busy=lambda server: self._shelving.is_listing(server),
         )
         finds = _finds(servers or {}, config)
         members = {name: Member(name, find, hooks) for name, find in finds.items()}
@@ -146,7 +162,11 @@ class Host(Verbs):
         """Start a server anew, as its configuration says now; one that failed, was refused or was stopped as well."""
         if not self._open:
             raise NotOpen("this host is not open")
-        await self.members[self._known(server)].restart()
+        self.gate.ask_again(self._known(server))
+        await self.members[server].restart()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._start_wait):
+                await self._shelving.known(server)
 
     async def stop(self, server: str) -> None:
         """Stop one server, until `restart`."""

@@ -22,9 +22,9 @@ import msgspec
 
 from ..client.config import ServerEntry, entry_in
 from ..transport.child import Command
-from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.redaction import REDACTED, redact_secrets
+from .showing import quoted
 
 __all__ = ["Bound", "Launch", "launch_of", "target_in"]
 
@@ -34,7 +34,39 @@ _DECIDING = frozenset(
         *("PATH", "PATHEXT", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
         *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_REGISTRY", "PERL5LIB"),
         *("PERL5OPT", "RUBYLIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "CLASSPATH", "BASH_ENV", "ENV", "SHELL", "HOME"),
-        *("GIT_SSH_COMMAND",),
+        *("LD_ORIGIN_PATH", "GCONV_PATH", "DYLD_FRAMEWORK_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "PYTHONUSERBASE"),
+        *(
+            "PYTHONBREAKPOINT",
+            "PYTHONWARNINGS",
+            "JDK_JAVA_OPTIONS",
+            "_JAVA_OPTIONS",
+            "DOTNET_STARTUP_HOOKS",
+            "LUA_INIT",
+        ),
+        *("LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "JULIA_LOAD_PATH", "GIT_SSH_COMMAND", "GIT_SSH"),
+        *("GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_PROXY_COMMAND", "DOCKER_HOST", "ZDOTDIR", "XDG_CONFIG_HOME"),
+    )
+)
+# Programs that fetch what they run (npx, uvx, pipx) take it from where these say; they may hold passwords.
+_FETCHING = frozenset(
+    (
+        *(
+            "NPM_CONFIG_USERCONFIG",
+            "NPM_CONFIG_GLOBALCONFIG",
+            "NPM_CONFIG_PREFIX",
+            "YARN_REGISTRY",
+            "BUN_CONFIG_REGISTRY",
+        ),
+        *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "PIP_FIND_LINKS", "UV_INDEX_URL", "UV_INDEX"),
+        *(
+            "UV_DEFAULT_INDEX",
+            "UV_EXTRA_INDEX_URL",
+            "UV_FIND_LINKS",
+            "UV_CONFIG_FILE",
+            "UV_PYTHON",
+            "DENO_DIR",
+            "GOPROXY",
+        ),
     )
 )
 
@@ -82,7 +114,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
             "cwd": self.cwd,
             "environment": [*self.environment],
             "env_policy": self.env_policy,
-            "deciding": dict(self.deciding),
+            "deciding": {name: redact_secrets(value) for name, value in self.deciding.items()},
         }
 
     @property
@@ -92,16 +124,16 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, f"digest: {self.digest}"])
 
     def _of_url(self) -> list[str]:
-        shown = [f"connect {_shown(self.server)} to", f"  {_shown(redact_secrets(self.url))}"]
+        shown = [f"connect {quoted(self.server)} to", f"  {quoted(redact_secrets(self.url))}"]
         return [*shown, *([f"sending headers: {_names(self.headers)}"] if self.headers else [])]
 
     def _of_command(self) -> list[str]:
         words = [self._hidden(word) for word in self.command]
-        lines = [f"start {_shown(self.server)}", *(f"  [{number}] {_shown(word)}" for number, word in enumerate(words))]
-        lines += [f"program: {_shown(self.program) if self.program else 'not found'}", f"in: {_shown(self.cwd)}"]
+        lines = [f"start {quoted(self.server)}", *(f"  [{number}] {quoted(word)}" for number, word in enumerate(words))]
+        lines += [f"program: {quoted(self.program) if self.program else 'not found'}", f"in: {quoted(self.cwd)}"]
         own = {"inherit": "all of this process", "explicit": "nothing else"}.get(self.env_policy, "the usual ones")
         lines.append(f"variables: {_names(self.environment) if self.environment else 'none'}, and {own}")
-        lines += [f"  {name} = {_shown(value)}" for name, value in sorted(self.deciding.items())]
+        lines += [f"  {name} = {quoted(redact_secrets(value))}" for name, value in sorted(self.deciding.items())]
         if any(REDACTED in word for word in words):
             lines.append("parts of the arguments look like secrets and are not shown; the digest covers them")
         return lines
@@ -112,15 +144,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return word
 
 
-def _shown(text: str) -> str:
-    """In quotes, in full, and once more in ASCII where letters of other scripts might pass for it."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    plain = display(quoted, len(quoted))
-    return plain if text.isascii() else f"{plain} = {json.dumps(text)}"
-
-
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(_shown(name) for name in names)
+    return ", ".join(quoted(name) for name in names)
 
 
 def launch_of(server: str, target: Any, headers: Mapping[str, str] | None = None) -> Launch | None:
@@ -169,7 +194,7 @@ def _of_command(server: str, command: Command) -> Launch:
         cwd=cwd,
         environment=tuple(sorted(env)),
         env_policy=command.env_policy,
-        deciding={name: value for name, value in sorted(env.items()) if name.upper() in _DECIDING},
+        deciding={name: value for name, value in sorted(env.items()) if name.upper() in _DECIDING | _FETCHING},
         hide=command.hide,
     )
 

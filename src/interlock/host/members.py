@@ -85,6 +85,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """The server says that a list of its is another one now."""
     turns: asyncio.Semaphore
     """How many may begin at once."""
+    busy: Callable[[str], bool] = lambda server: False
+    """Is the host itself in the middle of something with it?"""
 
 
 class Member:
@@ -149,24 +151,27 @@ class Member:
         return self._client
 
     async def connected(self, patience: Patience | None = None) -> Client:
-        """Its client. One that is idle is started; one that is starting is waited for, as long as a call may wait."""
-        if self._client is not None and self.state in ("ready", "recovering"):
-            return self._client
+        """Its client, with a connection. One that is idle is started; one that is starting, or whose connection is
+        being brought back, is waited for, as long as a call may wait."""
         if self.state == "idle":
             self.begin()
-        if self._starting is not None:
+        if self._is_coming():
             await self._wait(patience or Patience())
-        if self._client is None or self.state not in ("ready", "recovering"):
+        if self._client is None or self.state != "ready":
             raise Unavailable(self.name, self.state, self.cause) from self.cause
         return self._client
+
+    def _is_coming(self) -> bool:
+        return self.state in ("waiting", "starting") or (self.state == "recovering" and self._client is not None)
 
     async def _wait(self, patience: Patience) -> None:
         seconds = min((each for each in (patience.idle, patience.total) if each is not None), default=None)
         try:
             async with asyncio.timeout(seconds):
-                await self.settled()
+                while self._is_coming():
+                    await self._stirred.wait()
         except TimeoutError:
-            raise CallTimeout(f"starting {display(self.name, 60)!r}", seconds or 0.0, "connect") from self.cause
+            raise CallTimeout(f"waiting for {display(self.name, 60)!r}", seconds or 0.0, "connect") from self.cause
 
     def enter(self) -> None:
         """A call begins: it is not stopped for idleness before the last has ended."""
@@ -230,7 +235,7 @@ class Member:
             revision=seat.revision,
             timeout=seat.timeout,
             connect_timeout=seat.start_seconds,
-            supervise=seat.supervision,
+            supervise=msgspec.structs.replace(seat.supervision, retries=0),
             on_state=self._stands,
             on_change=lambda change: self._hooks.changed(self.name, change),
             **options,
@@ -261,7 +266,7 @@ class Member:
             left = self._used_at + seconds - loop.time()
             if self._client is None:
                 return
-            if left <= 0 and not self._active and self.state == "ready":
+            if left <= 0 and not self._active and self.state == "ready" and not self._hooks.busy(self.name):
                 self._to("idle")
                 self._drop()
                 return

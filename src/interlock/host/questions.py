@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from ..server.rate_limits import Buckets, Rate
+from ..wire.errors import InternalError
 from .deeds import Deed, Denied
 from .eliciting import Asker, Opener, open_in_browser
 from .models.model import Model
@@ -15,6 +18,9 @@ from .sampling import Context, Sampler, SamplingBounds, Through
 from .user import User
 
 __all__ = ["Questions"]
+
+_RATE = Rate(0.5, 20)  # times that one server may ask for its roots, and so many at once after a rest
+_MOST_SERVERS = 1_000
 
 
 class Questions:
@@ -36,10 +42,12 @@ class Questions:
         self._bounds, self._context, self._opener = bounds, context, opener
         self.roots = Rooting(roots, self._consented, changed)
         self._samplers: dict[str, Sampler] = {}
+        self._askers: dict[str, Asker] = {}
+        self._pace = Buckets(_RATE, _MOST_SERVERS)
 
     def for_server(self, server: str) -> dict[str, Any]:
         """Keyword arguments of its `Client`; what it is not given, it does not claim to have."""
-        asker = Asker(server, self._gate, self._user, opener=self._opener)
+        asker = self._asker(server)
         found: dict[str, Any] = {
             "elicit": asker.form,
             "elicit_url": asker.page,
@@ -49,6 +57,12 @@ class Questions:
         if self._models:
             found["sample"] = self._sampler(server)
         return found
+
+    def _asker(self, server: str) -> Asker:
+        """One for each name, as of samplers: a server that ends and comes back is no less slowed down."""
+        if server not in self._askers:
+            self._askers[server] = Asker(server, self._gate, self._user, opener=self._opener)
+        return self._askers[server]
 
     def _sampler(self, server: str) -> Sampler:
         """One for each name: what a server has used up stays used up when it is started again."""
@@ -62,6 +76,8 @@ class Questions:
         async def give(told: dict[str, Any]) -> list[dict[str, Any]]:
             return told["roots"]
 
+        if wait := self._pace.take(server, monotonic()):
+            raise InternalError(f"Too many questions: try again in {wait:.0f} s")
         try:
             return await self._gate.through(Deed("roots", server, "roots/list", {"roots": roots}), give)
         except Denied:

@@ -16,6 +16,7 @@ import msgspec
 from ..revisions.sampling_rules import what_is_wrong_in
 from ..server.rate_limits import Buckets, Rate
 from ..wire.errors import InternalError, InvalidParams, Refused
+from .cost import tokens
 from .deeds import Deed, Denied
 from .models.model import Model, ModelError, ModelRequest, ModelTool, gather
 from .routing import needs_of, pick
@@ -25,6 +26,7 @@ __all__ = ["Context", "Sampler", "SamplingBounds", "Through"]
 
 _REJECTED = -1  # client/sampling#error-handling
 _WRITTEN = ("thisServer", "allServers")
+_MODES = ("auto", "required", "none")
 _MOST_SERVERS = 1_000
 
 Context = Callable[[str, str], Awaitable[str | None]]
@@ -86,6 +88,8 @@ class Sampler:
     async def _checked(self, params: dict[str, Any]) -> dict[str, Any]:
         if wrong := what_is_wrong_in(params):
             raise InvalidParams(f"sampling/createMessage: {wrong}")
+        if _mode(params) not in (None, *_MODES):
+            raise InvalidParams(f"sampling/createMessage: toolChoice.mode is one of {', '.join(_MODES)}")
         if params["maxTokens"] < 1:
             raise InvalidParams("sampling/createMessage: maxTokens is less than one")
         if wait := self._pace.take(self._server, monotonic()):
@@ -120,7 +124,7 @@ class Sampler:
             reply = await gather(model.reply(self._request(request, model)))
         except ModelError as error:
             raise InternalError("The model gave no answer") from error  # how it failed is not the server's business
-        self.used += reply.usage.sent + reply.usage.written
+        self.used += reply.usage.sent + reply.usage.written or tokens([request, reply.content])  # not all models say
         if _mode(request) == "required" and not reply.calls:
             raise InternalError("The model used no tool, though it was told to")
         content = reply.content or [{"type": "text", "text": ""}]

@@ -41,6 +41,7 @@ class Shelving:
         self._again: set[str] = set()
         self._unknown: dict[str, asyncio.Event] = {}
         self._told: dict[str, frozenset[str]] = {}
+        self._listing: dict[str, asyncio.Task[None] | None] = {}
 
     # --- what the host says -----------------------------------------------------------------------
 
@@ -63,6 +64,10 @@ class Shelving:
         """It cannot be called any more: a model need not know what it had."""
         self._stop(server)
         self._put(server, Offer())
+
+    def is_listing(self, server: str) -> bool:
+        """Is it being listed now, or are its new things being looked at?"""
+        return server in self._listing
 
     def is_unknown(self, server: str) -> bool:
         return server in self._unknown
@@ -104,6 +109,7 @@ class Shelving:
         del self._tasks[server]
 
     async def _list(self, server: str, client: Client, patience: Patience) -> None:
+        me = self._listing[server] = asyncio.current_task()
         try:
             offer = await offered(client, patience, self._bounds)
             self._note(server, offer.notes)
@@ -114,6 +120,9 @@ class Shelving:
         except Exception:
             self._put(server, Offer())
             log.exception("! listing %s failed", display(server, 60))
+        finally:
+            if self._listing.get(server) is me:  # and not one that came after it was cancelled
+                del self._listing[server]
 
     def _put(self, server: str, offer: Offer) -> None:
         if self._catalogue.put(server, offer):

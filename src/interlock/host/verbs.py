@@ -20,7 +20,7 @@ from ..client.completing import Completion, params_of_completion
 from ..client.results import CallResult, PromptResult
 from ..client.verbs import Timeout
 from ..wire.display import display
-from ..wire.errors import LocalError
+from ..wire.errors import ConnectionEnded, LocalError
 from ..wire.link import Patience
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
@@ -40,6 +40,7 @@ __all__ = ["Verbs"]
 T = TypeVar("T")
 I = TypeVar("I", Tool, Prompt)  # noqa: E741
 _PATIENCE = Patience()
+_RETRIES = 3  # of a call that did not leave
 
 
 class Verbs:
@@ -112,7 +113,7 @@ class Verbs:
         if uri.startswith(f"{SCHEME}://"):
             return [self.gate.cap.read(uri)]
         deed = Deed("resource", self._known(server), uri, {"uri": uri}, sources=sources, principal=self.gate.principal)
-        return await self._sent(deed, timeout, lambda client, _: client.read_resource(uri, timeout=timeout))
+        return await self._sent(deed, timeout, lambda client, sent: client.read_resource(sent["uri"], timeout=timeout))
 
     async def get_prompt(
         self,
@@ -152,8 +153,7 @@ class Verbs:
             sources=sources,
             principal=self.gate.principal,
         )
-        ask = partial(Client.complete, prompt=prompt, template=template, known=known, timeout=timeout)
-        return await self._sent(deed, timeout, lambda client, _: ask(client, argument, value))
+        return await self._sent(deed, timeout, lambda client, sent: _complete(client, sent, timeout))
 
     # --- how --------------------------------------------------------------------------------------
 
@@ -168,19 +168,46 @@ class Verbs:
 
         async def send(sent: Any) -> T:
             member = self.members[deed.server]
-            client = member.client
-            if client is None or member.state != "ready" or self._shelving.is_unknown(deed.server):
-                client = await member.connected(patience)
-                await self._shelving.known(deed.server)
-            if entry is not None:
-                self._check_same(deed, entry)
-            member.enter()
+            member.enter()  # from here on it is not stopped for idleness
             try:
-                return await ask(client, sent)
+                return await self._asked(deed, patience, lambda client: ask(client, sent), entry)
             finally:
                 member.leave()
 
         return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
+
+    async def _asked(
+        self,
+        deed: Deed,
+        patience: Patience,
+        ask: Callable[[Client], Awaitable[T]],
+        entry: Entry[Tool] | Entry[Prompt] | None,
+    ) -> T:
+        """Clients of a host repeat nothing by themselves: what provably did not leave is sent again from here, when it
+        is known what is on the other end now."""
+        retries = 0
+        while True:
+            client = self._at_hand(deed.server) or await self._reached(deed.server, patience)
+            if entry is not None:
+                self._check_same(deed, entry)
+            try:
+                return await ask(client)
+            except ConnectionEnded as ended:
+                retries += 1
+                if ended.sent is not False or retries > _RETRIES or self.members[deed.server].state == "stopped":
+                    raise
+
+    def _at_hand(self, server: str) -> Client | None:
+        """Its client, if nothing has to be waited for."""
+        member = self.members[server]
+        return member.client if member.state == "ready" and not self._shelving.is_unknown(server) else None
+
+    async def _reached(self, server: str, patience: Patience) -> Client:
+        while True:
+            await self.members[server].connected(patience)
+            await self._shelving.known(server)
+            if (client := self._at_hand(server)) is not None:
+                return client
 
     def _check_same(self, deed: Deed, entry: Entry[Tool] | Entry[Prompt]) -> None:
         """What was decided on must still be what is there."""
@@ -209,6 +236,20 @@ class Verbs:
             names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
             raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
         return server
+
+
+def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completion]:
+    """With what was decided on, and not with what the caller has by now."""
+    ref, argument = sent["ref"], sent["argument"]
+    known = sent.get("context", {}).get("arguments")
+    return client.complete(
+        argument["name"],
+        argument["value"],
+        prompt=ref.get("name"),
+        template=ref.get("uri"),
+        known=known,
+        timeout=timeout,
+    )
 
 
 async def _never(sent: Any) -> None:

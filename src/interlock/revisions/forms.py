@@ -11,7 +11,7 @@ from typing import Any, cast
 from ..wire.errors import InvalidParams, LocalError
 from .form_formats import wrong_count, wrong_format
 
-__all__ = ["check_form", "check_content"]
+__all__ = ["check_form", "check_content", "proposed_in"]
 
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TYPES: dict[str, Callable[[Any], bool]] = {
@@ -116,3 +116,26 @@ def _out_of_bounds(field: Mapping[str, Any], value: Any) -> str | None:
     if _is_number(field.get(high)) and size > field[high]:
         return f"is over {high} {field[high]}"
     return None
+
+
+# --- what it proposes -----------------------------------------------------------------------------
+
+
+def proposed_in(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that its fields have when they are left alone (client/elicitation#requested-schema)."""
+    fields: Any = schema.get("properties")
+    if not isinstance(fields, Mapping):
+        return {}
+    members = cast("Mapping[str, Any]", fields)
+    return {name: field["default"] for name, field in members.items() if _proposes(name, field)}
+
+
+def _proposes(name: str, field: Any) -> bool:
+    """A server may propose what it does not accept: then it proposes nothing."""
+    if not isinstance(field, Mapping) or "default" not in field:
+        return False
+    try:
+        check_content({"properties": {name: field}}, {name: field["default"]})
+    except InvalidParams:
+        return False
+    return True
