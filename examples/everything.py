@@ -177,31 +177,23 @@ async def passing_prompt() -> str:
     return "here today"
 
 
-there: set[str] = set()
+# Each comes and goes within one call: who listens is told, and several workers list the same before and after.
 
 
 @server.tool
 async def test_trigger_tool_change() -> str:
-    """Add a tool, or take it away again."""
-    if "tool" in there:
-        there.discard("tool")
-        server.remove_tool("passing_tool")
-        return "Removed passing_tool."
-    there.add("tool")
+    """Add a tool, and take it away again."""
     server.tool(passing_tool)
-    return "Added passing_tool."
+    server.remove_tool("passing_tool")
+    return "Added and removed passing_tool."
 
 
 @server.tool
 async def test_trigger_prompt_change() -> str:
-    """Add a prompt, or take it away again."""
-    if "prompt" in there:
-        there.discard("prompt")
-        server.remove_prompt("passing_prompt")
-        return "Removed passing_prompt."
-    there.add("prompt")
+    """Add a prompt, and take it away again."""
     server.prompt(passing_prompt)
-    return "Added passing_prompt."
+    server.remove_prompt("passing_prompt")
+    return "Added and removed passing_prompt."
 
 
 # --- tools that ask the client ---------------------------------------------------------------------

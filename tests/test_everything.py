@@ -224,6 +224,8 @@ async def test_the_contract_over_stdio(revision):
             await ears.until("notifications/prompts/list_changed")
             await client.call_tool("touch", {"uri": "test://watched-resource"})
             await ears.until("notifications/resources/updated", uri="test://watched-resource")
+        told = await refusal(client.call_tool("passing_tool"))
+        assert "Unknown tool" in told, "it has gone again: else one of several workers would list more than another"
 
 
 @every_revision

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from interlock.server.changes import Changes, check_watched
-from interlock.wire.errors import InvalidParams
+from interlock.wire.errors import InternalError, InvalidParams
 from interlock.wire.exchange import Peer, Principal
 from interlock.wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from interlock.wire.types.capabilities import ServerCapabilities
@@ -201,6 +201,27 @@ async def test_what_cannot_be_watched_is_refused(watched):
 
 def test_what_does_not_exist_may_be_watched():
     check_watched({f"a:{number}" for number in range(MOST_SUBSCRIPTIONS)})
+
+
+def test_what_is_watched_is_bounded_by_what_it_takes():
+    with pytest.raises(InvalidParams, match="bytes"):
+        check_watched({f"a:{number}" + "b" * 8000 for number in range(600)})
+
+
+async def test_what_all_streams_watch_is_bounded_and_a_session_counts_for_itself(monkeypatch):
+    monkeypatch.setattr("interlock.server.changes.ALL_WATCHED_BYTES", 2000)
+    changes = Changes()
+    first, second = (Listening(changes, resource_subscriptions={"a:" + "b" * 300}) for _ in range(2))
+    first.exchange.peer = second.exchange.peer = Peer(principal=Principal("i", "ada"))
+    with pytest.raises(InternalError, match="at this server"):
+        await second.task
+    session = Listening(changes, resource_subscriptions={"a:" + "c" * 3000})
+    session.exchange.subscription = None
+    await turns()
+    assert not session.task.done() and not first.task.done()
+    await session.end()
+    await first.end()
+    assert changes._bytes.held == 0
 
 
 async def test_who_stops_listening_is_forgotten():

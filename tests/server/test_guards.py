@@ -7,7 +7,9 @@ import pytest
 from interlock import Client, Concurrency, Context, InterlockError, Rate, RateLimits, Server, ToolError
 from interlock.server.guards import Guards
 from interlock.wire.errors import LocalError
+from interlock.wire.exchange import Peer, Principal
 from interlock.wire.types.content import TextContent
+from support.doubles import Spoken
 
 
 async def handler(exchange):
@@ -34,6 +36,19 @@ def test_limits_for_everybody_stand_before_everything_once():
     guards = Guards(rate_limits=RateLimits(local=True))
     assert guards.filter()(handler) is not handler
     assert guards.http_filter() is None
+
+
+@pytest.mark.parametrize("local", [False, True])
+async def test_one_of_several_workers_allows_its_part_of_every_rate(local):
+    guards = Guards(rate_limits=RateLimits(calls=Rate(0.001, 4), local=local))
+    filter = guards.filter() if local else guards.http_filter()
+    before = filter(handler)
+    guards.spread(2)
+    for limited in (before, filter(handler)):
+        exchange = Spoken("tools/call", {})
+        exchange.peer = Peer(principal=Principal("i", "ada"))
+        told = [await limited(exchange) for _ in range(3)]
+        assert [answer.get("isError") for answer in told] == [None, None, True]
 
 
 def test_what_makes_no_sense_is_told_when_the_server_is_made():

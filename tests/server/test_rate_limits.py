@@ -56,6 +56,18 @@ def test_a_burst_passes_then_so_many_a_second():
     assert sum(buckets.take("a", 100.0) == 0.0 for _ in range(20)) == 4  # a long rest gives no more than a burst
 
 
+def test_one_of_several_who_count_allows_its_part():
+    buckets = Buckets(Rate(2, 6), 10)
+    buckets.spread(2)
+    buckets.spread(2)  # what is said again is the same
+    assert [buckets.take("a", 0.0) for _ in range(3)] == [0.0] * 3
+    assert buckets.take("a", 0.0) == pytest.approx(1.0)
+    buckets.spread(100)
+    assert buckets.take("b", 0.0) == 0.0, "one at least"
+    buckets.spread(1)
+    assert buckets.take("b", 0.5) == 0.0
+
+
 @given(st.lists(st.floats(0, 5), max_size=200), st.floats(0.1, 50), st.integers(1, 20))
 @many(100)
 def test_nobody_gets_more_than_the_burst_and_the_rate(steps, per_second, burst):

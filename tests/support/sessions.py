@@ -18,7 +18,9 @@ __all__ = ["OverSession", "events_of", "said", "send"]
 BOTH = "application/json, text/event-stream"
 
 
-def send(app: Any, method: str, frame: Any = None, **changes: str | None) -> Talk:
+def send(
+    app: Any, method: str, frame: Any = None, *, client: tuple[str, int] | None = None, **changes: str | None
+) -> Talk:
     """One HTTP request; `changes` are headers, with underscores."""
     lines: dict[str, str | None] = {"host": "127.0.0.1:8000", "accept": BOTH}
     if method == "POST":
@@ -26,7 +28,7 @@ def send(app: Any, method: str, frame: Any = None, **changes: str | None) -> Tal
     lines |= {name.replace("_", "-"): value for name, value in changes.items()}
     body = b"" if frame is None else frame if isinstance(frame, bytes) else json.dumps(frame).encode()
     headers = [(name.encode(), value.encode()) for name, value in lines.items() if value is not None]
-    return begin(app, [body], method=method, headers=headers)
+    return begin(app, [body], method=method, headers=headers, client=client)
 
 
 def events_of(talk: Talk) -> list[Event]:

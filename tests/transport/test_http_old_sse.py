@@ -6,6 +6,7 @@ import json
 import pytest
 
 from interlock import Context, Server
+from interlock.transport import http_old_sse
 from interlock.transport.http_server import HttpApp, SessionBounds
 from interlock.wire.exchange import Principal
 from interlock.wire.limits import Limits
@@ -214,6 +215,41 @@ async def test_at_their_bounds_connections_and_requests_are_refused():
         await old.tool("wait")
         assert (await old.tool("wait", 2)).status == 503
         assert (await house.ask("GET", "/sse").answer()).status == 503
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+async def test_who_does_not_read_is_asked_nothing_more(monkeypatch):
+    monkeypatch.setattr(http_old_sse, "_UNREAD_BYTES", 100)
+    async with House() as house, Old(house) as old:
+        old.stream.open.clear()
+        async with asyncio.timeout(30):
+            while (refused := await old.post(PING)).status == 202:
+                pass
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert (await old.post({"jsonrpc": "2.0", "method": "notifications/cancelled"})).status == 202
+        old.stream.open.set()
+        async with asyncio.timeout(30):
+            while (await old.post(PING)).status == 503:
+                await asyncio.sleep(0)
+
+
+async def test_what_nobody_reads_is_bounded_over_all_connections(monkeypatch):
+    monkeypatch.setattr(http_old_sse, "_ALL_UNREAD_BYTES", 1000)
+    async with House() as house:
+        async with Old(house) as old, Old(house) as other:
+            old.stream.open.clear()
+            (connection,) = (each for id, each in house.app._old._by_id.items() if id in old.where)
+            async with asyncio.timeout(30):
+                while connection.end is None:
+                    await old.post(PING)
+            await other.post(PING)
+            assert (await other.heard(2))["id"] == 1, "the others go on"
+            old.stream.open.set()
+            assert (await old.stream.answer()).complete
+            assert (await old.post(PING)).status == 404
+        assert house.app._old._unread.held == house.app._old._seats.held == 0
 
 
 async def test_without_sessions_there_are_no_old_endpoints():

@@ -516,6 +516,25 @@ async def test_listeners_have_a_bound_of_their_own():
     await again.answer()
 
 
+async def test_one_caller_has_a_quarter_of_the_streams():
+    house = House(limits=Limits(in_flight=8))
+    one, other = {"client": ("192.0.2.1", 1)}, {"client": ("192.0.2.2", 1)}
+    old = [(b"host", b"127.0.0.1"), (b"accept", b"text/event-stream")]
+    listening = [post(house.app, LISTEN, **one), begin(house.app, [b""], method="GET", path="/sse", headers=old, **one)]
+    for talk in listening:
+        await talk.heard(2)
+    refused = [post(house.app, LISTEN, **one), begin(house.app, [b""], method="GET", path="/sse", headers=old, **one)]
+    for talk in refused:
+        assert ((await talk.answer()).status, talk.headers["retry-after"]) == (503, "1")
+    assert (await post(house.app, call_tool("hi"), **one).answer()).status == 200
+    listening.append(post(house.app, LISTEN, **other))
+    await listening[-1].heard(2)
+    house.app.stop()
+    for talk in listening:
+        await talk.answer()
+    assert house.app._streams.held == 0
+
+
 async def test_a_stopping_app_refuses_new_requests_and_lets_the_others_end():
     house = House()
     talk = post(house.app, call_tool("wait"))

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from interlock import Context, Server
-from interlock.transport import http_sessions
+from interlock.revisions.watching import watched_bytes
+from interlock.transport import http_server, http_sessions
 from interlock.transport.http_server import HttpApp, SessionBounds, Timing
 from interlock.transport.http_streams import Keeping
 from interlock.wire.exchange import Principal
@@ -147,6 +148,45 @@ async def test_one_session_too_many_is_refused_until_another_ends():
             pass
 
 
+async def test_one_caller_has_a_quarter_of_the_sessions_and_of_what_is_said_in_them(monkeypatch):
+    """Else the first who wants to shuts everybody else out."""
+    one, other = ("192.0.2.1", 1), ("192.0.2.2", 1)
+    async with House(sessions=SessionBounds(most=8)) as house:
+        hello = OverSession(house.app).hello
+        opened = [await send(house.app, "POST", hello, client=one).answer() for _ in range(3)]
+        assert [talk.status for talk in opened] == [200, 200, 503]
+        assert opened[-1].headers["retry-after"] == "10"
+        assert (await send(house.app, "POST", hello, client=other).answer()).status == 200
+        await send(house.app, "DELETE", mcp_session_id=opened[0].headers["mcp-session-id"]).answer()
+        assert (await send(house.app, "POST", hello, client=one).answer()).status == 200
+    monkeypatch.setattr(http_sessions, "_SAID_BYTES", 4 * len(json.dumps(hello)) + 4)
+    async with House(sessions=SessionBounds(each=10)) as house:
+        for client, status in ((one, 200), (one, 503), (other, 200)):
+            assert (await send(house.app, "POST", hello, client=client).answer()).status == status
+
+
+async def test_a_failed_beginning_takes_no_place():
+    async with House(sessions=SessionBounds(most=1)) as house:
+        hello = OverSession(house.app).hello
+        assert (await send(house.app, "POST", {**hello, "params": {}}).answer()).status == 200
+        assert (await send(house.app, "POST", hello).answer()).status == 200
+
+
+async def test_what_all_sessions_watch_is_bounded(monkeypatch):
+    monkeypatch.setattr(http_server, "ALL_WATCHED_BYTES", 1000)
+    async with House() as house:
+        house.server.resource("note://{id}")(lambda id: id)
+        async with house.open() as watcher, house.open() as other:
+            told = [await watcher.call("resources/subscribe", uri="note://" + "x" * 400).answer() for _ in range(2)]
+            assert [talk.json.get("result") for talk in told] == [{}, {}], "the same again is nothing more"
+            refused = await other.call("resources/subscribe", uri="note://" + "x" * 500).answer()
+            assert refused.json["error"]["code"] == -32603
+            await watcher.call("resources/unsubscribe", uri="note://" + "x" * 400).answer()
+            assert (await other.call("resources/subscribe", uri="note://" + "x" * 500).answer()).json["result"] == {}
+        async with house.open() as later:  # what ended sessions have watched was given back
+            assert (await later.call("resources/subscribe", uri="note://" + "x" * 700).answer()).json["result"] == {}
+
+
 async def test_what_clients_say_of_themselves_is_bounded_over_all_sessions(monkeypatch):
     """One of them may send megabytes of it, and may begin thousands of sessions."""
     monkeypatch.setattr(http_sessions, "_SAID_BYTES", 3000)
@@ -208,6 +248,7 @@ async def test_other_methods_are_405_with_those_that_are_served():
 
 def test_sessions_end_with_their_loop():
     house, ids = House(), []
+    house.server.resource("note://{id}")(lambda id: id)
 
     async def live(close):
         peer = await house.open().__aenter__()
@@ -215,6 +256,8 @@ def test_sessions_end_with_their_loop():
             assert (await peer.post(request(1), mcp_session_id=id).answer()).status == status
         ids.append(peer.id)
         assert len(house.app._sessions) == 1
+        await peer.call("resources/subscribe", uri="note://1").answer()
+        assert house.app._sessions._around.watching.held == watched_bytes(["note://1"])
         if close:
             await house.app.settle(0)
 

@@ -534,3 +534,13 @@ def test_an_end_that_hangs_does_not_keep_the_process(hurried):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_each_worker_is_told_how_many_there_are(tmp_path):
+    """Rates are counted in each of them, so each allows its part."""
+    server, told = Server("s"), []
+    server.spread = told.append
+    app = server.asgi(state=tmp_path / "s.db")
+    for workers in (1, 3):
+        runner._check(app, "127.0.0.1", workers)
+    assert told == [1, 3]

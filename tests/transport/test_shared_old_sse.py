@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from interlock import Context, Server
+from interlock.transport import http_old_sse
 from interlock.transport.http_server import HttpApp, SessionBounds
 from interlock.wire.exchange import Principal
 from support.asgi import begin
@@ -66,6 +67,21 @@ async def test_what_is_posted_at_one_worker_is_answered_on_the_stream_of_the_oth
     async with asyncio.timeout(30):
         while (await ask(b, "POST", where, call).answer()).status != 404:
             await asyncio.sleep(0.005)
+    await close(a, b)
+
+
+async def test_what_was_handed_on_and_cannot_be_served_is_refused_on_the_stream(tmp_path, monkeypatch):
+    monkeypatch.setattr(http_old_sse, "_UNREAD_BYTES", -1)
+    a, b = app_at(tmp_path / "s.db"), app_at(tmp_path / "s.db")
+    stream = ask(a, "GET", "/sse")
+    await stream.heard(2)
+    where = events_of(stream)[0].data.decode()
+    for frame in ([], OverSession(None, "2024-11-05").hello):
+        assert (await ask(b, "POST", where, frame).answer()).status == 202
+    told = await heard(stream, 1)
+    assert (told["id"], told["error"]["code"]) == (0, -32603)
+    stream.disconnect()
+    await stream.task
     await close(a, b)
 
 

@@ -177,6 +177,22 @@ async def test_a_session_that_nobody_uses_ends_at_all(tmp_path):
         assert (await peer.call("ping").answer()).status == 404
 
 
+async def test_a_session_counts_for_its_caller_at_every_worker_that_serves_it(tmp_path):
+    one, other = ("192.0.2.1", 1), ("192.0.2.2", 1)
+    async with Office(tmp_path, sessions=SessionBounds(lease=20.0, each=1)) as office:
+        apps = [worker.app for worker in office.workers]
+        hello = OverSession(None).hello
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        opened = [await send(app, "POST", hello, client=one).answer() for app in (*apps, *apps)]
+        assert [talk.status for talk in opened] == [200, 200, 503, 503]
+        first = opened[0].headers["mcp-session-id"]
+        statuses = [
+            (await send(app, "POST", ping, client=client, mcp_session_id=first).answer()).status
+            for app, client in ((apps[0], one), (apps[1], one), (apps[1], other))
+        ]
+        assert statuses == [200, 503, 200]
+
+
 async def test_sessions_outlive_their_workers(tmp_path):
     async with Office(tmp_path) as office, office.open() as peer:
         for worker in office.workers:

@@ -28,7 +28,7 @@ from ..wire.errors import (
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Silenced, Work
 from ..wire.flag import Flag
 from ..wire.frames import Frame, Id, encode_result
-from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
+from ..wire.limits import LONGEST_URI
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, SERVER_INFO, RequestMeta
 from ..wire.methods import METHODS
@@ -45,6 +45,7 @@ from .served import Served
 from .session_record import SessionRecord
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
+from .watching import WatchMeter
 
 __all__ = ["HandshakeServer"]
 
@@ -79,6 +80,7 @@ class HandshakeServer:
         strict: bool = False,
         principal: Principal = LOCAL,
         on_ready: Callable[[], None] | None = None,
+        meter: WatchMeter | None = None,
     ) -> None:
         self._handler = direct(handler)
         self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
@@ -92,6 +94,7 @@ class HandshakeServer:
         self._opening: asyncio.Future[None] | None = None
         self._ready = Flag()
         self._watched = ListenFilter()
+        self._meter = meter or WatchMeter()
         self._capabilities = ServerCapabilities()
         self.edition = 0
         """Counts what the client has said about the session: with it, `record` may be another one."""
@@ -296,6 +299,7 @@ class HandshakeServer:
         watched = self._watched.resource_subscriptions  # the same set: who listens looks at it
         watched.intersection_update(record.watched)
         watched.update(record.watched)
+        self._meter.recount(watched)
         if record.ready and not self._ready.is_set():
             self._ready.set()
             if self._on_ready is not None:
@@ -328,15 +332,19 @@ class HandshakeServer:
             raise InvalidParams(f"A URI to watch may have {LONGEST_URI} characters")
         if not has_uri_characters(params.uri):
             raise InvalidParams(f"{params.uri[:200]!r} is no URI, so nothing can be watched there")
-        if len(self._watched.resource_subscriptions) >= MOST_SUBSCRIPTIONS:
-            raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: unsubscribe from some")
-        self._watched.resource_subscriptions.add(params.uri)
+        watched = self._watched.resource_subscriptions
+        if params.uri not in watched:
+            self._meter.add(params.uri, len(watched))
+            watched.add(params.uri)
         self.edition += 1
         return {}
 
     def _unsubscribe(self, params: ResourceParams) -> Result:
         self._require("resources/unsubscribe")
-        self._watched.resource_subscriptions.discard(params.uri)
+        watched = self._watched.resource_subscriptions
+        if params.uri in watched:
+            watched.remove(params.uri)
+            self._meter.remove(params.uri)
         self.edition += 1
         return {}
 

@@ -27,6 +27,7 @@ from .revision import Era, Revision
 from .shaping import shape_noun
 from .stateless_server import StatelessServer
 from .table import NEWEST, OFFICIAL_METHODS, REVISIONS
+from .watching import WatchMeter
 
 __all__ = ["ServerSide"]
 
@@ -63,6 +64,7 @@ class ServerSide:
         asker: Asker | None = None,
         on_ready: Callable[[], None] | None = None,
         on_end: Callable[[], None] | None = None,
+        meter: WatchMeter | None = None,
     ) -> None:
         self._handler = handler
         self._rows = rows
@@ -70,6 +72,7 @@ class ServerSide:
         self._principal = principal
         self._on_ready = on_ready
         self._on_end = on_end
+        self._meter = meter or WatchMeter()
         self._asker = asker
         self._stateless = StatelessServer(handler, rows, principal=principal, asker=asker)
         self._handshake: HandshakeServer | None = None
@@ -85,6 +88,7 @@ class ServerSide:
             strict=self._strict,
             principal=self._principal,
             on_ready=self._on_ready,
+            meter=self._meter,
         )
 
     @property
@@ -171,6 +175,7 @@ class ServerSide:
         return None if bad.refusal is None else encode_error(bad.id, bad.refusal)
 
     def ended(self, error: ConnectionEnded) -> None:
+        self._meter.end()
         if self._asker is not None and self._outlet is not None:
             self._asker.parking.leave(self._outlet)
         if self._on_end is not None:

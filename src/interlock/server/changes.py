@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
-from ..wire.errors import InvalidParams
+from ..revisions.watching import watched_bytes
+from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import LOCAL, Exchange, Principal, Result
 from ..wire.flag import Flag
-from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
+from ..wire.limits import ALL_WATCHED_BYTES, LONGEST_URI, MOST_SUBSCRIPTIONS, WATCHED_BYTES
+from ..wire.shares import Shares
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.notices import ListenFilter
 from ..wire.uris import has_uri_characters
@@ -37,7 +39,7 @@ class _Listener:
 
     def __init__(self, wanted: ListenFilter, principal: Principal, caller: Hashable) -> None:
         self.wanted, self.principal, self.caller = wanted, principal, caller
-        self.watches = len(wanted.resource_subscriptions)
+        self.watches = self.bytes = 0
         self.stirred = Flag()
         self.ended = False
         self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
@@ -70,6 +72,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._watched: Counter[Hashable] = Counter()  # resources that each client watches, over all of its streams
+        self._bytes = Shares(ALL_WATCHED_BYTES)
         self._listeners: set[_Listener] = set()
         self.relay: Relay | None = None
         """Who tells other processes that serve the same server."""
@@ -100,6 +103,9 @@ class Changes:
         wanted: ListenFilter = exchange.params.notifications
         check_watched(wanted.resource_subscriptions)
         listener = _Listener(wanted, exchange.peer.principal, _caller(exchange))
+        if not _is_of_session(exchange):
+            listener.watches = len(wanted.resource_subscriptions)
+            listener.bytes = watched_bytes(wanted.resource_subscriptions)
         self._count(listener)
         self._listeners.add(listener)  # before the acknowledgement: nothing that happens after it is missed
         try:
@@ -120,6 +126,9 @@ class Changes:
         sum = self._watched[listener.caller] + sign * listener.watches
         if sign > 0 and listener.watches and sum > MOST_SUBSCRIPTIONS:
             raise InvalidParams(f"At most {MOST_SUBSCRIPTIONS} resources can be watched: end other streams first")
+        if sign > 0 and not self._bytes.has_room(listener.caller, listener.bytes):
+            raise InternalError("Too much is watched at this server: end other streams first, or try again later")
+        self._bytes.add(listener.caller, sign * listener.bytes)
         self._watched[listener.caller] = sum
         if not sum:
             del self._watched[listener.caller]
@@ -136,11 +145,18 @@ def _caller(exchange: Exchange) -> Hashable:
     return id(exchange.outlet) if exchange.peer.principal is LOCAL else caller_key(exchange)
 
 
+def _is_of_session(exchange: Exchange) -> bool:
+    """A handshake session listens for as long as it lasts, and counts itself what it watches meanwhile."""
+    return getattr(exchange, "subscription", "") is None
+
+
 def check_watched(watched: Collection[str]) -> None:
     """What a client may watch: so many, so long, and URIs. They need not exist: what comes later can be awaited."""
     if len(watched) > MOST_SUBSCRIPTIONS or any(len(uri) > LONGEST_URI for uri in watched):
         told = f"At most {MOST_SUBSCRIPTIONS} resources can be watched, each URI of {LONGEST_URI} characters"
         raise InvalidParams(told)
+    if watched_bytes(watched) > WATCHED_BYTES:
+        raise InvalidParams(f"What is watched may take {WATCHED_BYTES} bytes: ask for less")
     for uri in watched:
         if not has_uri_characters(uri):
             raise InvalidParams(f"{uri[:200]!r} is no URI, so nothing can be watched there")

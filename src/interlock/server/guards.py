@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypedDict, cast
+from weakref import WeakSet
 
 from ..revisions.shaping import plain
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from .bounds import Concurrency, Gate, bounded, check_seconds, gate_of
 from .calling import Caller
-from .rate_limits import HTTP_LIMITS, RateLimits, rate_limited
+from .rate_limits import HTTP_LIMITS, Buckets, RateLimits, rate_limited
 from .stalls import Stalls
 
 __all__ = ["GuardOptions", "Guards", "Redact", "Sanitize"]
@@ -55,6 +56,8 @@ class Guards:
         self._timeout = timeout
         self._gate = gate_of(concurrency)
         self._limits = rate_limits
+        self._buckets: WeakSet[Buckets] = WeakSet()
+        self._workers = 1
         if rate_limits is not None:
             rate_limits.check()
         self._sanitize, self._redact = sanitize, redact
@@ -89,7 +92,7 @@ class Guards:
         if self._redact is not None:
             handler = _redacted(handler, self._redact)
         if self._limits is not None and self._limits.local:
-            handler = rate_limited(handler, self._limits, local=True)
+            handler = self._limited(handler, self._limits, local=True)
         return handler
 
     def http_filter(self) -> Filter | None:
@@ -97,7 +100,20 @@ class Guards:
         limits = self._limits
         if limits is None or limits.local:
             return None
-        return lambda handler: rate_limited(handler, limits, local=False)
+        return lambda handler: self._limited(handler, limits, local=False)
+
+    def _limited(self, handler: Handler, limits: RateLimits, *, local: bool) -> Handler:
+        made: list[Buckets] = []
+        limited = rate_limited(handler, limits, local=local, made=made)
+        self._buckets.update(made)
+        self.spread(self._workers)
+        return limited
+
+    def spread(self, workers: int) -> None:
+        """This process is one of so many that serve the same callers: each of them allows its part of every rate."""
+        self._workers = workers
+        for buckets in self._buckets:
+            buckets.spread(workers)
 
 
 def _sanitized(handler: Handler, sanitize: Sanitize) -> Handler:

@@ -7,7 +7,6 @@ otherwise; whoever owns the process (stdio, memory) is limited only if the autho
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Hashable
 from math import ceil, isfinite
 from time import monotonic
@@ -17,6 +16,7 @@ import msgspec
 
 from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, LOCAL, Exchange, Handler, Result
+from ..wire.shares import network_of
 
 __all__ = ["HTTP_LIMITS", "Buckets", "Rate", "RateLimits", "caller_key", "rate_limited"]
 
@@ -51,7 +51,6 @@ class RateLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 HTTP_LIMITS = RateLimits()
-_IPV4_INSIDE = bytes(10) + b"\xff\xff"  # ::ffff:192.0.2.1 (RFC 4291 §2.5.5.2)
 
 
 class Buckets:
@@ -60,11 +59,17 @@ class Buckets:
     def __init__(self, rate: Rate, most: int) -> None:
         if not (isfinite(rate.per_second) and rate.per_second > 0 and rate.burst >= 1 and most >= 1):
             raise LocalError(f"{rate!r} for {most} callers: give numbers above nothing, and a burst of at least 1")
-        self._per_second, self._burst, self._most = float(rate.per_second), float(rate.burst), most
+        self._rate, self._most = rate, most
+        self._per_second, self._burst = float(rate.per_second), float(rate.burst)
         self._found: dict[Hashable, list[float]] = {}  # tokens and when they were counted; see `take` for the order
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def spread(self, workers: int) -> None:
+        """Others count for themselves: this is one of so many who share the rate, and at least one call at once."""
+        self._per_second = self._rate.per_second / workers
+        self._burst = max(1.0, self._rate.burst / workers)
 
     def take(self, caller: Hashable, now: float) -> float:
         """0.0 when it may go on; else the seconds until it may. What is refused costs the caller nothing."""
@@ -86,14 +91,22 @@ class Buckets:
 
 
 def rate_limited(
-    handler: Handler, limits: RateLimits, clock: Callable[[], float] = monotonic, *, local: bool
+    handler: Handler,
+    limits: RateLimits,
+    clock: Callable[[], float] = monotonic,
+    *,
+    local: bool,
+    made: list[Buckets] | None = None,
 ) -> Handler:
-    """`handler` behind these limits. Without `local` those who own the process pass."""
+    """`handler` behind these limits. Without `local` those who own the process pass. `made` is told what counts."""
     refusals = {"tools/call": _told, "completion/complete": _refused}
     wanted = {"tools/call": limits.calls, "completion/complete": limits.completions}
     limited = {
         method: (Buckets(rate, limits.callers), refusals[method]) for method, rate in wanted.items() if rate is not None
     }
+
+    if made is not None:
+        made.extend(buckets for buckets, _ in limited.values())
 
     def limit(exchange: Exchange) -> Any:
         found = limited.get(exchange.method)
@@ -114,18 +127,7 @@ def caller_key(exchange: Exchange) -> Hashable:
         return principal
     outlet = getattr(exchange, "outlet", None)
     address: str | None = getattr(outlet, "address", None)
-    return id(outlet) if address is None else _network(address)
-
-
-def _network(address: str) -> Hashable:
-    """An IPv6 host has a whole /64 to itself, so that is what counts; who listens for both writes IPv4 in it."""
-    if ":" not in address:
-        return address
-    try:
-        found = socket.inet_pton(socket.AF_INET6, address.partition("%")[0])
-    except (OSError, ValueError):
-        return address
-    return socket.inet_ntop(socket.AF_INET, found[12:]) if found.startswith(_IPV4_INSIDE) else found[:8]
+    return id(outlet) if address is None else network_of(address)
 
 
 async def _told(wait: float) -> Result:

@@ -126,7 +126,7 @@ class Server:
 
     def _guard(self, guards: Guards, visible: Visible | None) -> None:
         self._guards = guards
-        self.http_filter, self.stalls = guards.http_filter(), guards.stalls
+        self.http_filter, self.stalls, self.spread = guards.http_filter(), guards.stalls, guards.spread
         if (filter := guards.filter()) is not None:
             self.use(filter)
         if visible is not None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Hashable
 from urllib.parse import parse_qs
 
 from ..revisions.http_rules import HttpRefusal
-from ..revisions.http_session_rules import FULL, UNKNOWN, new_id
+from ..revisions.http_session_rules import FULL, UNKNOWN, asks, new_id
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Era, Revision
-from ..wire.errors import InternalError
+from ..revisions.watching import WatchMeter
+from ..wire.errors import BadFrame, InternalError, LocalError
 from ..wire.exchange import Handler, Principal
-from ..wire.limits import Limits
+from ..wire.frames import encode_error, read_frame
+from ..wire.limits import MIB, Limits
 from ..wire.link import Receiver
+from ..wire.shares import Shares, caller_of
 from ..wire.sse import encode_event
 from .duplex import Duplex
 from .http_call import HttpCall
@@ -32,7 +36,10 @@ _LONGEST_QUERY = 1024
 ACCEPTED = HttpRefusal(202)
 _NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
 _UNNAMED = HttpRefusal.saying(400, "Post to the address that the endpoint event has told")
-_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+_UNREAD_BYTES = 16 * MIB  # of one connection, from which on it is asked nothing more
+_ALL_UNREAD_BYTES = 256 * MIB  # of all connections, a quarter for one caller; one that needs more is ended
+_TOO_MANY = InternalError("Too many requests at once, or too much that was not read: try again")
+_BUSY = HttpRefusal.saying(503, _TOO_MANY, ("retry-after", "1"))
 
 
 class _Channel:
@@ -40,7 +47,8 @@ class _Channel:
 
     delivered = None
 
-    def __init__(self) -> None:
+    def __init__(self, unread: Shares, caller: Hashable | None) -> None:
+        self._unread, self._caller = unread, caller
         self._messages: deque[bytes] = deque()
         self.backlog = 0
         self.closed = False
@@ -53,6 +61,8 @@ class _Channel:
 
     def send(self, message: bytes) -> int | None:
         if not self.closed:
+            if not self._unread.take(self._caller, len(message)):
+                raise LocalError("too much is waiting for clients that do not read")  # it is ended as lost
             self._messages.append(message)
             self.backlog += len(message)
             self._wake()
@@ -63,7 +73,10 @@ class _Channel:
 
     def took(self) -> None:
         """The first one was handed on."""
-        self.backlog -= len(self._messages.popleft())
+        if not self.closed:
+            size = len(self._messages.popleft())
+            self.backlog -= size
+            self._unread.give(self._caller, size)
         self._wake()
 
     async def drain(self) -> None:
@@ -71,7 +84,11 @@ class _Channel:
             await self.changed()
 
     async def close(self) -> None:
+        """What nobody has taken by now is not kept."""
         self.closed = True
+        self._unread.give(self._caller, self.backlog)
+        self._messages.clear()
+        self.backlog = 0
         self._wake()
 
     def end_soon(self) -> None:
@@ -97,17 +114,35 @@ class _Connection(Duplex):
     principal: Principal
     channel: _Channel
 
+    def refuse(self, body: bytes) -> None:
+        """It was accepted elsewhere: whoever asked in it is told here that it cannot be served now."""
+        try:
+            frame = read_frame(body, self._limits)
+        except BadFrame:
+            return
+        if isinstance(frame.id, int | str) and isinstance(frame.method, str):
+            self._reply(frame.id, encode_error(frame.id, _TOO_MANY))
+
 
 class OldConnections:
-    """All of an endpoint, at most `most` at once."""
+    """All of an endpoint, as many at once as there are `seats`."""
 
     def __init__(
-        self, handler: Handler, rows: dict[str, Revision], *, limits: Limits, most: int, lives: Lives, strict: bool
+        self,
+        handler: Handler,
+        rows: dict[str, Revision],
+        *,
+        limits: Limits,
+        seats: Shares,
+        lives: Lives,
+        strict: bool,
+        watching: Shares | None = None,
     ) -> None:
         self._handler = handler
         self._rows = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         self._limits = limits
-        self._most = most
+        self._seats, self._watching = seats, watching
+        self._unread = Shares(_ALL_UNREAD_BYTES)
         self._lives = lives
         self._strict = strict
         self._by_id: dict[str, _Connection] = {}
@@ -117,11 +152,12 @@ class OldConnections:
 
     async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
         """GET: a connection, for as long as its client reads."""
-        if not call.events or len(self._by_id) >= self._most:
+        caller = caller_of(principal, call.address)
+        if not call.events or not self._seats.take(caller):
             await call.refuse(FULL if call.events else _NO_EVENTS)
             return
         id = new_id()
-        connection = self._by_id[id] = self._connect(principal, call.address)
+        connection = self._by_id[id] = self._connect(principal, call.address, caller)
         try:
             await self._opened(id, principal)
             where = f"{root}{MESSAGES}?{_KEY}={id}".encode()
@@ -129,6 +165,7 @@ class OldConnections:
             await _hand_on(call, connection)
         finally:
             del self._by_id[id]
+            self._seats.give(caller)
             await connection.close()
             await self._closed(id, principal)
 
@@ -138,14 +175,15 @@ class OldConnections:
     async def _closed(self, id: str, principal: Principal) -> None:
         """It is over."""
 
-    def _connect(self, principal: Principal, address: str) -> _Connection:
-        channel = _Channel()
+    def _connect(self, principal: Principal, address: str, caller: Hashable | None) -> _Connection:
+        channel = _Channel(self._unread, caller)
         side = ServerSide(
             self._handler,
             self._rows,
             strict=self._strict,
             principal=principal,
             on_end=lambda: self._lives.leave(connection),
+            meter=WatchMeter(self._watching, caller),
         )
         connection = _Connection(channel, side, self._limits)
         connection.address, connection.principal, connection.channel = address, principal, channel
@@ -159,11 +197,17 @@ class OldConnections:
         connection = self._by_id.get(id) if id is not None else None
         if connection is None or connection.principal != principal:
             await call.refuse(UNKNOWN if id is not None else _UNNAMED)
-        elif sum(each.in_flight for each in self._by_id.values()) >= self._limits.in_flight:
+        elif self._is_busy(connection, body):
             await call.refuse(_BUSY)
         else:
             await call.refuse(ACCEPTED)
             connection.received(body)
+
+    def _is_busy(self, connection: _Connection, body: bytes) -> bool:
+        """Does it ask for more than can be served, or than its client reads? Answers and cancellations are neither."""
+        if sum(each.in_flight for each in self._by_id.values()) >= self._limits.in_flight:
+            return True
+        return connection.channel.backlog > _UNREAD_BYTES and asks(body, self._limits)
 
     def _named(self, query: bytes) -> str | None:
         try:

@@ -24,7 +24,8 @@ from ..wire.display import display
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
 from ..wire.exchange import Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
-from ..wire.limits import DEFAULT_LIMITS, MIB, Limits
+from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
+from ..wire.shares import Shares, caller_of
 from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
@@ -70,9 +71,9 @@ class HttpApp:
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
     call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
-    change notices, are served at once, further ones are refused with 503. Clients of the handshake revisions have
-    sessions within the bounds of `sessions`; None serves the stateless revision alone. GET `health` says whether new
-    requests are taken, to everybody; None leaves it out.
+    change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients of the
+    handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone. GET
+    `health` says whether new requests are taken, to everybody; None leaves it out.
 
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
     any of them serves any request of any session.
@@ -118,14 +119,15 @@ class HttpApp:
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
+            common["watching"] = Shares(ALL_WATCHED_BYTES)
             self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
-            self._old = old_of(self._sharing, outer, spoken, most=sessions.most, **common)
+            self._old = old_of(self._sharing, outer, spoken, seats=Shares(sessions.most, sessions.each), **common)
         self._places = Places(path, health=health, old=self._old is not None)
         self._side = side_of(
             self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
-        self._listening = 0
+        self._streams = Shares(limits.in_flight)
         self._stopping = self._settled = False
         self._held = False
         self.failure: LocalError | None = None
@@ -291,7 +293,7 @@ class HttpApp:
                 return refusal
         if self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
-        return _BUSY if len(self._calls) - self._listening >= self._limits.in_flight else None
+        return _BUSY if len(self._calls) - self._streams.held >= self._limits.in_flight else None
 
     def _turns_away(self, *, unless: bool) -> bool:
         """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
@@ -308,7 +310,7 @@ class HttpApp:
             return _ONLY_THESE
         if self._turns_away(unless=method == "DELETE" or b"last-event-id" in headers.values):
             return _STOPPING
-        return _BUSY if method == "GET" and self._listening >= self._limits.in_flight else None
+        return _BUSY if method == "GET" and self._streams.held >= self._limits.in_flight else None
 
     def _refusal_elsewhere(self, place: Place | None, method: str, headers: Headers) -> HttpRefusal | None:
         if place is None:
@@ -324,7 +326,7 @@ class HttpApp:
             return refusal
         if self._turns_away(unless=method == "POST"):
             return _STOPPING
-        busy = self._listening if method == "GET" else len(self._calls) - self._listening
+        busy = self._streams.held if method == "GET" else len(self._calls) - self._streams.held
         return _BUSY if busy >= self._limits.in_flight else None
 
     async def _serve(self, call: HttpCall, headers: Headers, place: Place | None, scope: Message) -> None:
@@ -365,15 +367,16 @@ class HttpApp:
             await self._sessions.delete(call, headers, principal)
         elif scope["method"] == "POST":
             await self._old.post(call, body, scope.get("query_string", b""), principal)
+        elif not self._streams.take(caller := caller_of(principal, call.address)):
+            await call.refuse(_BUSY)
         else:
-            self._listening += 1
             try:
                 if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
                 else:
                     await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
             finally:
-                self._listening -= 1
+                self._streams.give(caller)
 
     async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
         """A message of the stateless era; `OfSession` if it turns out to be none."""
@@ -402,15 +405,15 @@ class HttpApp:
         if not call.events:
             await call.refuse(_NO_STREAM)
             return
-        if self._listening >= self._limits.in_flight:
+        caller = caller_of(principal, call.address)
+        if not self._streams.take(caller):
             await call.refuse(_BUSY)
             return
-        self._listening += 1
         try:
             work = self._side.request(frame, headers, principal, call)
             await call.answer(work if isinstance(work, bytes) else await call.run(work))
         finally:
-            self._listening -= 1
+            self._streams.give(caller)
 
     async def _hear(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """202 for what is accepted, then the work, in the same task: it counts as in flight until it ends."""

@@ -16,6 +16,7 @@ import msgspec
 
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Revision
+from ..revisions.watching import WatchMeter
 from ..wire.errors import (
     BadFrame,
     BadResult,
@@ -30,6 +31,7 @@ from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice
 from ..wire.limits import Limits
 from ..wire.link import Outlet, Patience
+from ..wire.shares import Shares, caller_of
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
 from .http_streams import Keeping, Reader, Shelf, Stream
@@ -58,6 +60,8 @@ class Surroundings(msgspec.Struct, eq=False):
     """Our questions have ids above this one."""
     running: int = 0
     """POSTs whose answers are not all there yet, whether their clients still wait or not."""
+    watching: Shares | None = None
+    """Bytes of what all clients watch."""
 
 
 class Session:
@@ -67,6 +71,7 @@ class Session:
         self.id = id
         self.principal = principal
         self.address = address
+        self.caller = caller_of(principal, address)
         self._around = around
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
@@ -83,8 +88,15 @@ class Session:
         self.ready = False
         self._end: ConnectionEnded | None = None
         self._revision: Revision | None = None
+        self.meter = WatchMeter(around.watching, self.caller)
+        """What it watches."""
         self._side = ServerSide(
-            around.handler, around.rows, strict=around.strict, principal=principal, on_ready=self._on_ready
+            around.handler,
+            around.rows,
+            strict=around.strict,
+            principal=principal,
+            on_ready=self._on_ready,
+            meter=self.meter,
         )
         self._side.attach(self)
 

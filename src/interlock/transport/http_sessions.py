@@ -7,7 +7,7 @@ for a while, or with the server. Its id is no credential: it is worth something 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from typing import Any
 
 import msgspec
@@ -32,6 +32,7 @@ from ..wire.errors import BadFrame, InternalError, InvalidRequest
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
 from ..wire.limits import MIB, Limits
+from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event
 from .http_call import HttpCall
 from .http_server_session import Asked, Session, Surroundings
@@ -53,6 +54,8 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
 
     most: int = 4096
     """At once; a further `initialize` is refused with 503."""
+    each: int | None = None
+    """Of one caller, who is refused in the same way; None for a quarter of `most`."""
     idle: float = 1800.0
     """Seconds without a request or an open stream, after which a session ends; its id is then 404."""
     unready: float = 60.0
@@ -72,15 +75,17 @@ class Sessions:
         bounds: SessionBounds,
         lives: Lives,
         strict: bool = False,
+        watching: Shares | None = None,
     ) -> None:
         self._bounds = bounds
         self._limits = limits
         self._lives = lives
         spoken = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         shelf = Shelf(bounds.keeping)
-        self._around = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended)
+        common = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended, watching=watching)
+        self._around = common
         self._by_id: dict[str, Session] = {}
-        self._opening = self._said = 0
+        self._seats, self._said = Shares(bounds.most, bounds.each), Shares(_SAID_BYTES)
         self._sweeper: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -163,13 +168,12 @@ class Sessions:
         if frame.method != "initialize" or frame.id is UNSET:
             raise TurnedAway(NO_SESSION)
         self._now(call.loop)
-        self._check_room(len(body))
+        self._check_room(caller_of(principal, call.address), len(body))
         if self._around.running >= self._limits.in_flight:
             raise TurnedAway(BUSY)
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
         session = self._begin(new_id(), principal, call.address)
         self._enter(session, len(body))
-        self._opening += 1
         try:
             stream, reader = session.requests([frame], call.address, call.events)
             while not stream.ended:
@@ -178,20 +182,21 @@ class Sessions:
                 self._add(session)
                 call.session = session.id.encode()
         finally:
-            self._opening -= 1
             if session.id not in self._by_id:
                 session.finish()
         await self._deliver(call, session, stream, reader, False)
 
-    def _check_room(self, said: int) -> None:
-        if len(self._by_id) + self._opening >= self._bounds.most or self._said + said > _SAID_BYTES:
+    def _check_room(self, caller: Hashable | None, said: int) -> None:
+        """Who has had his share is refused, too: one of his sessions may be another's who calls from the same place."""
+        if not (self._seats.has_room(caller) and self._said.has_room(caller, said)):
             raise TurnedAway(FULL)
 
     def _enter(self, session: Session, said: int) -> None:
         """From now on it counts, with what is kept of its client's words."""
         self._lives.enter(session)
         session.said = said
-        self._said += said
+        self._seats.add(session.caller)
+        self._said.add(session.caller, said)
 
     def _begin(self, id: str, principal: Principal, address: str) -> Session:
         return Session(id, principal, self._around, address)
@@ -205,8 +210,12 @@ class Sessions:
         """What lived on a loop that is over has ended with it."""
         if self._loop is not loop:
             self._loop, self._sweeper = loop, None
+            for session in self._by_id.values():
+                session.meter.end()
             self._by_id.clear()
-            self._opening = self._said = self._around.running = 0
+            self._seats.clear()
+            self._said.clear()
+            self._around.running = 0
         return loop.time()
 
     def _find(self, id: str, headers: Headers, principal: Principal, loop: asyncio.AbstractEventLoop) -> Session:
@@ -294,7 +303,8 @@ class Sessions:
 
     def _ended(self, session: Session) -> None:
         self._by_id.pop(session.id, None)
-        self._said -= session.said
+        self._seats.give(session.caller)
+        self._said.give(session.caller, session.said)
         self._lives.leave(session)
 
     def stop(self) -> None:

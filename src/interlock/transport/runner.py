@@ -98,6 +98,9 @@ def _check(app: HttpApp, host: str, workers: int) -> None:
             f"{workers} workers must share their sessions, keys and used states: say in which file of this machine "
             "(state='state.db', or --state state.db), or run one worker"
         )
+    spread = getattr(app.handler, "spread", None)
+    if spread is not None:
+        spread(workers)  # rates are counted in each of them
 
 
 def check_binding(host: str, allowed_hosts: tuple[str, ...]) -> None:

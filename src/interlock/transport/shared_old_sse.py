@@ -87,5 +87,9 @@ class SharedOldConnections(OldConnections):
 
     async def _forwarded(self, mail: Mail) -> None:
         connection = self._by_id.get(mail.session)
-        if connection is not None:
+        if connection is None:
+            return
+        if self._is_busy(connection, mail.data):
+            connection.refuse(mail.data)
+        else:
             connection.received(mail.data)

@@ -26,6 +26,7 @@ from ..revisions.session_record import decode_record, encode_record
 from ..state.store import Entry
 from ..wire.errors import InternalError, LocalError, StoreFull
 from ..wire.exchange import Principal
+from ..wire.shares import caller_of
 from .colleagues import Mail, worker_of
 from .http_call import HttpCall
 from .http_server_session import Asked, Session
@@ -79,11 +80,11 @@ class SharedSessions(Sessions):
         await _guarded(call, self._delete(call, headers, principal))
 
     async def _post(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
-        await self._bring(headers, principal)
+        await self._bring(call, headers, principal)
         await super().post(call, body, headers, principal)
 
     async def _get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
-        await self._bring(headers, principal)
+        await self._bring(call, headers, principal)
         session = _shared(self._named(call, headers, principal))
         if not call.events:
             raise TurnedAway(NO_EVENTS)
@@ -95,7 +96,7 @@ class SharedSessions(Sessions):
             await self._resume(call, session, *seen)
 
     async def _delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
-        await self._bring(headers, principal)
+        await self._bring(call, headers, principal)
         session = self._named(call, headers, principal)
         await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
         session.finish()
@@ -146,7 +147,7 @@ class SharedSessions(Sessions):
     def _key(self, id: str) -> str:
         return f"{self._sharing.space}/session/{id}"
 
-    async def _bring(self, headers: Headers, principal: Principal) -> None:
+    async def _bring(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         """The session that is asked for as it is now, or nothing where it is not any more."""
         id = asked_session(headers)
         if id is None:
@@ -159,14 +160,14 @@ class SharedSessions(Sessions):
                 session.finish()
             return
         if session is None:
-            session = self._rebuild(id, principal, entry)
+            session = self._rebuild(id, principal, call.address, entry)
         elif _shared(session).version < entry.version:
             self._adopt(_shared(session), entry)
         await self._touch(_shared(session), entry)
 
-    def _rebuild(self, id: str, principal: Principal, entry: Entry) -> Session:
-        self._check_room(len(entry.value))
-        session = self._begin(id, principal, "")
+    def _rebuild(self, id: str, principal: Principal, address: str, entry: Entry) -> Session:
+        self._check_room(caller_of(principal, address), len(entry.value))
+        session = self._begin(id, principal, address)
         if not self._adopt(_shared(session), entry):
             raise TurnedAway(UNKNOWN)
         self._enter(session, len(entry.value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Limits", "DEFAULT_LIMITS", "MIB", "MOST_SUBSCRIPTIONS", "LONGEST_URI"]
+__all__ = ["Limits", "ALL_WATCHED_BYTES", "DEFAULT_LIMITS", "LONGEST_URI", "MIB", "MOST_SUBSCRIPTIONS", "WATCHED_BYTES"]
 
 MIB = 1024 * 1024
 
@@ -36,3 +36,5 @@ DEFAULT_LIMITS = Limits()
 
 MOST_SUBSCRIPTIONS = 10_000  # resources one client may watch at once; more is refused with -32602
 LONGEST_URI = 8 * 1024  # characters of a URI to watch; a longer one is refused with -32602
+WATCHED_BYTES = 4 * MIB  # that what one client watches takes here; more is refused with -32602
+ALL_WATCHED_BYTES = 64 * MIB  # the same for all clients of a server, a quarter for each; more is refused with -32603
