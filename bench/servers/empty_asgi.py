@@ -25,6 +25,7 @@ class Empty:
     allowed_hosts = ()
     body_bytes = 4 * 1024 * 1024
     watcher = None
+    handler = None
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
