@@ -1,7 +1,8 @@
 """The book of a host: one line for every decision and one for how each thing that was done ended, never changed.
 
 A line about a decision is written before anything is done, and nothing is done when it cannot be written. What is
-written down is redacted already (ledger.py): implement `Audit` to keep it elsewhere.
+written down is redacted already (ledger.py): implement `Audit` to keep it elsewhere. One that also has `write_many` is
+given outcomes a moment later and several at once.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -28,6 +29,7 @@ Outcome = Literal["", "done", "tool_error", "failed", "timeout", "cancelled"]
 _MOST_BYTES = 16 * 1024 * 1024  # of one file; then the next begins
 _LOOK_SECONDS = 1.0  # how long it may go unnoticed that somebody moved or filled the file
 _KEEP = 8  # full files beside the one that is written; older ones are deleted
+_encode = msgspec.json.Encoder().encode
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,7 +94,7 @@ class FileAudit:
     """Lines of JSON in a file that only its owner can read (0600), appended by any number of processes.
 
     A full file is renamed to `<path>.1`, the one before to `<path>.2` and so on; more than `keep` are not kept. The
-    system has every line when `write` returns; with `durable`, the disk has it.
+    system has every line when `write` or `write_many` returns; with `durable`, the disk has it.
     """
 
     def __init__(
@@ -109,9 +111,18 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        line = msgspec.json.encode(entry) + b"\n"
+        self._put((_encode(entry) + b"\n",))
+
+    def write_many(self, entries: Sequence[Entry]) -> None:
+        """All of them at the price of one, where there is room for them in one file."""
+        lines = [_encode(entry) + b"\n" for entry in entries]
+        size = sum(map(len, lines))
+        self._put((b"".join(lines),) if self._size + size <= self._most else lines)
+
+    def _put(self, pieces: Sequence[bytes]) -> None:
         try:
-            self._append(line)
+            for piece in pieces:
+                self._append(piece)
         except OSError as error:
             told = f"the audit log {display(str(self._path), 300)} cannot be written: {error.strerror or error}"
             raise AuditFailed(told) from error
@@ -147,17 +158,14 @@ class FileAudit:
         if self._size and self._size + size > self._most:
             self._rotate()
         self._size += size
-        return self._opened()
+        assert self._file is not None
+        return self._file
 
     def _found(self) -> os.stat_result | None:
         try:
             return os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             return None
-
-    def _opened(self) -> int:
-        assert self._file is not None
-        return self._file
 
     def _open(self) -> None:
         self.close()

@@ -157,16 +157,16 @@ class Verbs:
 
     # --- how --------------------------------------------------------------------------------------
 
-    async def _sent(
+    def _sent(
         self,
         deed: Deed,
         timeout: Timeout,
         ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None = None,
-    ) -> T:
+    ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
         send = partial(self._asked, deed, patience, ask, entry)
-        return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
+        return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
         self,
