@@ -111,18 +111,18 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        self._put((_encode(entry) + b"\n",))
+        self._put(_encode(entry) + b"\n")
 
     def write_many(self, entries: Sequence[Entry]) -> None:
         """All of them at the price of one, where there is room for them in one file."""
         lines = [_encode(entry) + b"\n" for entry in entries]
-        size = sum(map(len, lines))
-        self._put((b"".join(lines),) if self._size + size <= self._most else lines)
+        whole = lines[0] if len(lines) == 1 else b"".join(lines)
+        for piece in (whole,) if self._size + len(whole) <= self._most else lines:
+            self._put(piece)
 
-    def _put(self, pieces: Sequence[bytes]) -> None:
+    def _put(self, piece: bytes) -> None:
         try:
-            for piece in pieces:
-                self._append(piece)
+            self._append(piece)
         except OSError as error:
             told = f"the audit log {display(str(self._path), 300)} cannot be written: {error.strerror or error}"
             raise AuditFailed(told) from error

@@ -36,7 +36,8 @@ class Deadlines:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self, seconds: float) -> Deadline:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         deadline = Deadline(task, loop.time() + seconds)
         if loop is not self._loop:

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ..wire.display import display
 from ..wire.errors import LocalError, StoreError
 from .consent import Consent, How
@@ -42,7 +44,7 @@ class Question(NamedTuple):
     """How it is shown, other than by `User.allow`."""
 
 
-class Ruling(NamedTuple):
+class Ruling(msgspec.Struct, frozen=True):
     """It may be done: with these arguments, under this number."""
 
     deed: Deed

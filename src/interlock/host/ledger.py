@@ -3,8 +3,8 @@
 Secrets are found in three ways: by the patterns of wire/redaction.py, as the values that a configuration holds for its
 servers (`hide`), and not at all in arguments too long to be searched: of these only the digest is written down.
 
-A decision is written at once. How it ended waits until the event loop has nothing better to do, which is while the next
-call is under way, where the audit can take several lines at once (`write_many`).
+A decision is written at once. How it ended waits for a moment, where the audit can take several lines at once
+(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -36,16 +36,18 @@ _SHOWN = 2000  # characters of arguments in a line
 _SHORTEST = 6  # characters of a hidden value; shorter ones are found everywhere
 _MOST_HIDDEN = 10_000
 _MOST_KNOWN = 1024  # texts that are remembered as they are written; with more, all are made anew
+_PAUSE = 0.02  # seconds that an outcome waits for others
+_LONGEST_PAUSE = 0.5  # where the loop does not come to it, because calls follow each other without leaving it time
 _MOST_WAITING = 64  # outcomes; then they are written at once
-_LONGEST_WAIT = 0.5  # seconds, where the loop does not come to it because calls follow each other without a pause
 _encode = msgspec.json.Encoder(order="sorted").encode
+_MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
 log = logging.getLogger("interlock.host")
 
 Lost = Callable[[Deed, StoreError], None]
 """Is told when it could not be written down how a deed ended."""
 
 
-class _Ended(NamedTuple):
+class _Ended(msgspec.Struct):
     """An outcome as it is known when it comes; its line is made when it is written."""
 
     deed: Deed
@@ -66,12 +68,13 @@ class Ledger:
         self._write_many: Callable[[Sequence[Entry]], None] | None = getattr(audit, "write_many", None)
         self._waiting: list[_Ended] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._run = secrets.token_hex(4)
         self._key = secrets.token_bytes(32)
         self._numbers = count(1)
         self._hidden: set[str] = set()
         self._parties: dict[object, tuple[str, str, str]] = {}
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
         self._second, self._date = 0, ""
         self.hide(hide)
 
@@ -87,10 +90,11 @@ class Ledger:
     def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
         """Write a decision down, and return the number that its outcome will have."""
         now = time.time()
-        if self._waiting and now - self._waiting[0].at >= _LONGEST_WAIT:
+        if self._waiting and now - self._waiting[0].at >= _LONGEST_PAUSE:
             self.flush()
         call = f"{self._run}-{next(self._numbers)}"
         principal, server, name = self._party(deed)
+        rule, because = self._reason(rule, because)
         entry = Entry(
             at=self._spelled(now),
             call=call,
@@ -100,8 +104,8 @@ class Ledger:
             server=server,
             name=name,
             decision=decision,
-            rule=display(rule, 100),
-            because=self._reason(because),
+            rule=rule,
+            because=because,
             scope=scope,
             digest=blake2b(deed.payload, key=self._key, digest_size=16).hexdigest(),
             arguments=self._arguments(deed),
@@ -121,18 +125,20 @@ class Ledger:
             self.flush()
 
     def _comes_later(self) -> bool:
-        """Will it be written before the loop rests? It is asked for once for all that wait."""
+        """Is there a loop that will write it? One timer is for all that wait."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        if len(self._waiting) == 1 or loop is not self._loop:
-            self._loop = loop
-            loop.call_soon(self.flush)
+        if self._timer is None or loop is not self._loop:
+            self._loop, self._timer = loop, loop.call_later(_PAUSE, self.flush)
         return True
 
     def flush(self) -> None:
         """Write down all that waits; to be called before the audit is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -174,11 +180,11 @@ class Ledger:
             _put(self._parties, key, found)
         return found
 
-    def _reason(self, because: str) -> str:
-        found = self._reasons.get(because)
+    def _reason(self, rule: str, because: str) -> tuple[str, str]:
+        found = self._reasons.get((rule, because))
         if found is None:
-            found = self.clean(because, 500)
-            _put(self._reasons, because, found)
+            found = display(rule, 100), self.clean(because, 500)
+            _put(self._reasons, (rule, because), found)
         return found
 
     def _spelled(self, now: float) -> str:
@@ -186,7 +192,7 @@ class Ledger:
         second = int(now)
         if second != self._second:
             self._second, self._date = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
-        return f"{self._date}.{int((now - second) * 1000):03}+00:00"
+        return self._date + _MILLISECONDS[int((now - second) * 1000)]
 
     def clean(self, text: str, limit: int) -> str:
         """Redacted first and cut then: half a secret is one still, and no pattern knows it."""
@@ -200,7 +206,8 @@ class Ledger:
         data = deed.payload
         if may_hold_secrets(data):
             data = _encode(redact_secrets(deed.arguments))
-        return display(self._without_hidden(data.decode()), _SHOWN)
+        text = data.decode()
+        return display(self._without_hidden(text) if self._hidden else text, _SHOWN)
 
     def _without_hidden(self, text: str) -> str:
         for value in self._hidden:
