@@ -122,7 +122,15 @@ class FileAudit:
 
     def _put(self, piece: bytes) -> None:
         try:
-            self._append(piece)
+            file = self._with_room_for(len(piece))
+            if self._torn:
+                piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            if os.write(file, piece) != len(piece):
+                self._torn = True
+                raise OSError(errno.ENOSPC, "a line was written in part only")
+            self._torn = False
+            if self._durable:
+                os.fsync(file)
         except OSError as error:
             told = f"the audit log {display(str(self._path), 300)} cannot be written: {error.strerror or error}"
             raise AuditFailed(told) from error
@@ -133,17 +141,6 @@ class FileAudit:
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
-
-    def _append(self, line: bytes) -> None:
-        file = self._with_room_for(len(line))
-        if self._torn:
-            line = b"\n" + line  # what a full disk left of the last one is a line of its own
-        if os.write(file, line) != len(line):
-            self._torn = True
-            raise OSError(errno.ENOSPC, "a line was written in part only")
-        self._torn = False
-        if self._durable:
-            os.fsync(file)
 
     def _with_room_for(self, size: int) -> int:
         """The file at the path, which somebody may have moved: what is written elsewhere is not in the book."""

@@ -21,7 +21,7 @@ from ..wire.display import display
 from ..wire.errors import CallTimeout, StoreError
 from ..wire.exchange import LOCAL, Principal
 from .admitting import Admission, Cost
-from .audit import Audit, MemoryAudit, Outcome
+from .audit import Audit, MemoryAudit
 from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers

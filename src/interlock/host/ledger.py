@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from ..client.calling import running_loop
 from ..wire.display import display
 from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL
@@ -121,18 +122,11 @@ class Ledger:
         done."""
         ended = _Ended(deed, call, time.time(), time.perf_counter() - began, outcome, error, size, cut)
         self._waiting.append(ended)
-        if self._write_many is None or len(self._waiting) >= _MOST_WAITING or not self._comes_later():
+        loop = running_loop() if self._write_many is not None else None
+        if loop is None or len(self._waiting) >= _MOST_WAITING:
             self.flush()
-
-    def _comes_later(self) -> bool:
-        """Is there a loop that will write it? One timer is for all that wait."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return False
-        if self._timer is None or loop is not self._loop:
+        elif self._timer is None or loop is not self._loop:  # one timer for all that wait
             self._loop, self._timer = loop, loop.call_later(_PAUSE, self.flush)
-        return True
 
     def flush(self) -> None:
         """Write down all that waits; to be called before the audit is closed."""
@@ -165,7 +159,7 @@ class Ledger:
             name=name,
             outcome=ended.outcome,
             error=self.clean(ended.error, 500) if ended.error else "",
-            ms=round(ended.seconds * 1000, 3),
+            ms=int(ended.seconds * 1e6) / 1000,
             bytes=ended.size,
             cut=ended.cut,
         )
