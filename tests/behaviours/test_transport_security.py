@@ -115,7 +115,7 @@ async def test_without_a_session_every_request_says_who_it_is():
 @pytest.mark.requirement("SEC-28", "SEC-008")
 async def test_a_local_server_speaks_stdio_unless_told_and_can_want_a_token_where_it_does_not():
     assert inspect.signature(Server.run).parameters["carrier"].default == "stdio"
-    assert read_options([]) is None
-    assert read_options(["--http"]).host == "127.0.0.1"
+    assert read_options([]).endpoint is None
+    assert read_options(["--http"]).endpoint.host == "127.0.0.1"
     async with house() as app:
         assert (await post(app, call_tool("who"), {"authorization": None}).answer()).status == 401

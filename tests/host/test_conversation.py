@@ -27,10 +27,13 @@ class Table:
     """Tools by their shown names: `server__tool`."""
 
     def __init__(self, **tools):
-        self.tools, self.used = tools, []
+        self.tools, self.used, self.notes = tools, [], ""
 
     async def tools_for(self, said):
         return [ModelTool(name=name, input_schema={"type": "object"}) for name in self.tools]
+
+    def about(self):
+        return self.notes
 
     def origin(self, tool, arguments):
         return tool.partition("__")[0] if tool in self.tools else None
@@ -60,6 +63,17 @@ async def test_words_are_answered_with_words():
     ]
     assert model.requests[0].system == "Be kind."
     assert conversation.usage == Usage(1, 2)
+
+
+async def test_what_servers_say_of_themselves_stands_behind_what_the_host_says():
+    model, table = ScriptedModel(otherwise="x"), Table()
+    table.notes = "[notes] Keeps notes."
+    conversation, _ = talk(model, table, system="Be kind.")
+    await conversation.say("Hello")
+    assert model.requests[0].system == "Be kind.\n\n[notes] Keeps notes."
+    plain, _ = talk(model)
+    await plain.say("Hello")
+    assert model.requests[1].system is None
 
 
 async def test_what_it_calls_is_called_and_goes_back_to_it():

@@ -50,3 +50,13 @@ async def test_a_no_is_an_answer():
     async with Host(servers(), user=user) as host:
         result = await HostTools(host).use("web__send", {"text": "a"}, sources=frozenset(), on_progress=None)
     assert result.is_error and "the user said no" in result.text
+
+
+async def test_what_approved_servers_say_of_themselves_is_marked_as_theirs():
+    server = Server("notes", instructions="Search before you add.\x1b[2J")
+    async with Host({"my notes": server}, user=ScriptedUser(True)) as host:
+        about = HostTools(host).about()
+    assert about.startswith("Notes by the servers") and "[my notes]\nSearch before you add." in about
+    assert "\x1b" not in about
+    async with Host({"my notes": server}) as host:  # nobody approved it
+        assert HostTools(host).about() == ""

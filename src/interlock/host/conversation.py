@@ -61,6 +61,10 @@ class Offering(Protocol):
         """The tools to be shown to the model in this turn, within the budget."""
         ...
 
+    def about(self) -> str:
+        """What servers say about themselves, marked as theirs; nothing where they say nothing."""
+        ...
+
     def origin(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """The server whose tool is called by this; None for what is the host's own, or nobody's."""
         ...
@@ -228,7 +232,7 @@ class Conversation:
             self._tell(Shortened(trimmed.cut, trimmed.dropped))
         return ModelRequest(
             messages=[*self.messages],
-            system=self._system,
+            system="\n\n".join(part for part in (self._system, self._host.about()) if part) or None,
             tools=tools,
             tool_choice="none" if last else "auto",
             max_tokens=most,
