@@ -118,8 +118,8 @@ class Ledger:
     def ended(
         self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
     ) -> None:
-        """Write down how it ended, now or in a moment; `began` is of `time.perf_counter`. Never raises: what is done is
-        done."""
+        """Write down how it ended, now or in a moment; `began` is of `time.perf_counter`. It is done already: what
+        cannot be written is told (`lost`) and not raised."""
         ended = _Ended(deed, call, time.time(), time.perf_counter() - began, outcome, error, size, cut)
         self._waiting.append(ended)
         loop = running_loop() if self._write_many is not None else None
