@@ -10,7 +10,7 @@ from interlock.host.admitting import Admission
 from interlock.host.audit import MemoryAudit
 from interlock.host.consent import Consent
 from interlock.host.deeds import Deed, Denied
-from interlock.host.judge import Judge
+from interlock.host.judge import Judge, Question
 from interlock.host.leaves import Leaves
 from interlock.host.ledger import Ledger
 from interlock.host.pins import Definitions, Item, Pins
@@ -211,3 +211,28 @@ async def test_names_are_told_apart_by_case():
     await house.admission.admit("s", offering("add: Adds."))
     with pytest.raises(Denied, match="does not offer it"):
         house.check("Add")
+
+
+async def test_what_was_looked_up_is_kept_as_long_as_the_offer_is_the_same():
+    house, deed = House(ScriptedUser(True)), Deed("tool", "s", "add")
+    await house.admission.admit("s", offering("add: Adds."))
+    found = house.admission.question(deed)
+    assert found.definition is not None and house.admission.question(deed) is found
+    await house.admission.admit("s", offering("add: Adds, and tells me."))
+    with pytest.raises(Denied, match="it changed"):
+        house.admission.question(deed)
+    assert await house.admission.review("s", ADD)
+    anew = house.admission.question(deed)
+    assert anew.pin != found.pin and anew.definition != found.definition
+    house.admission.forget("s")
+    with pytest.raises(Denied):
+        house.admission.question(deed)
+
+
+async def test_what_uses_no_definition_belongs_to_nothing():
+    house = House(ScriptedUser(True))
+    await house.admission.admit("s", offering("add: Adds."))
+    for kind in ("resource", "completion"):
+        assert house.admission.question(Deed(kind, "s", "add")) == Question()
+    with pytest.raises(Denied):
+        house.admission.question(Deed("prompt", "s", "add"))

@@ -149,3 +149,31 @@ def test_memory_keeps_the_newest():
     for name in "abc":
         audit.write(entry(name))
     assert [each.name for each in audit.entries] == ["b", "c"]
+
+
+def test_several_lines_are_written_at_the_price_of_one(audit, path, monkeypatch):
+    audit.write(entry("a"))
+    pieces: list[bytes] = []
+    write = os.write
+
+    def counted(file: int, data: bytes) -> int:
+        pieces.append(data)
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", counted)
+    audit.write_many([entry("b"), entry("c"), entry("d")])
+    assert names_in(path) == ["a", "b", "c", "d"] and len(pieces) == 1
+
+
+def test_several_lines_do_not_overfill_a_file(path):
+    audit = FileAudit(path, most_bytes=400, keep=10)
+    audit.write_many([entry(f"n{number:02}") for number in range(10)])
+    audit.close()
+    files = [file for file in path.parent.iterdir() if not file.name.endswith(".lock")]
+    assert sorted(name for file in files for name in names_in(file)) == [f"n{number:02}" for number in range(10)]
+    assert all(file.stat().st_size <= 400 for file in files) and len(files) > 2
+
+
+def test_several_lines_that_cannot_be_written_are_said_to_be_so(tmp_path):
+    with pytest.raises(AuditFailed, match="cannot be written"):
+        FileAudit(tmp_path).write_many([entry("a"), entry("b")])

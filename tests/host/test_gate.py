@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from interlock import Client, Server
 from interlock.client.results import CallResult
-from interlock.host.audit import AuditFailed, MemoryAudit
+from interlock.host.audit import AuditFailed, FileAudit, MemoryAudit
 from interlock.host.capping import Cap
 from interlock.host.deeds import Deed, Denied
 from interlock.host.gate import Gate
@@ -360,3 +361,79 @@ async def test_with_a_real_server_and_client():
         result = await gate.through(SEND, lambda arguments: client.call_tool("send", arguments))
     assert result.text == "sent to ada"
     assert [ask.deed.kind for ask in gate.user.asks] == ["definitions", "tool"]  # pyright: ignore
+
+
+# --- what is kept between two calls ---------------------------------------------------------------
+
+
+async def test_a_definition_that_changes_between_two_calls_is_not_called_because_it_was_before():
+    gate = await a_gate(None, Rule(decision="allow", kind=("tool",)))
+    send = Sent()
+    for _ in range(3):
+        await gate.through(SEND, send)
+    changing = asyncio.create_task(
+        gate.admit("mail", Definitions(tools=[Tool(name="send", input_schema={}, description="Sends all of it.")]))
+    )
+    await asyncio.sleep(0)  # from the moment that the change is known
+    with pytest.raises(Denied, match="it changed since it was approved"):
+        await gate.through(SEND, send)
+    await changing
+    gate.forget("mail")
+    with pytest.raises(Denied, match="nothing of this server"):
+        await gate.through(SEND, send)
+    assert len(send.got) == 3
+    await gate.admit("mail", OFFER)
+    await gate.through(SEND, send)
+    assert len(send.got) == 4, "what is as it was approved is called again"
+
+
+async def test_leave_for_a_tool_is_asked_for_anew_when_its_definition_was_approved_anew():
+    gate = await a_gate(ScriptedUser(Leave(granted=True, scope="session")))
+    for _ in range(2):
+        await gate.through(SEND, Sent())
+    assert len(gate.user.asks) == 1  # pyright: ignore
+    await gate.admit("mail", Definitions(tools=[Tool(name="send", input_schema={}, description="Sends it twice.")]))
+    assert await gate.review("mail", Item("tool", "send"))
+    await gate.through(SEND, Sent())
+    asked = [ask.about for ask in gate.user.asks if ask.deed.kind == "tool"]  # pyright: ignore
+    assert asked == ["Sends a mail.", "Sends it twice."]
+
+
+# --- a book in a file -----------------------------------------------------------------------------
+
+
+def steps_in(path) -> list[str]:
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    return [line["step"] for line in lines if line["kind"] == "tool"]
+
+
+async def test_a_decision_is_in_the_file_before_anything_is_sent_and_the_outcome_when_the_gate_closes(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    gate = await a_gate(None, Rule(decision="allow"), audit=FileAudit(path))
+
+    async def send(arguments):
+        assert steps_in(path)[-1] == "decision"
+
+    for _ in range(3):
+        await gate.through(SEND, send)
+    gate.close()
+    assert sorted(steps_in(path)) == ["decision"] * 3 + ["outcome"] * 3
+
+
+async def test_an_outcome_that_cannot_be_written_in_a_moment_is_told_and_the_next_deed_is_not_done(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    gate = await a_gate(None, Rule(decision="allow"), audit=FileAudit(path))
+
+    async def send(arguments):
+        gate.audit.close()
+        path.chmod(0o644)  # others can read it: it is not written to any more
+
+    await gate.through(SEND, send)
+    async with asyncio.timeout(10):
+        while not gate.user.told("audit"):  # pyright: ignore
+            await asyncio.sleep(0.005)
+    nothing = Sent()
+    with pytest.raises(AuditFailed):
+        await gate.through(SEND, nothing)
+    assert nothing.got == []
+    gate.close()

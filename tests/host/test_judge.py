@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -192,3 +193,20 @@ async def test_a_screen_that_fails_to_show_a_notice_fails_nothing(caplog):
     court.user.tell = lambda notice: 1 / 0  # pyright: ignore
     await court.denied()
     assert "a notice could not be shown" in caplog.text
+
+
+async def test_whether_somebody_must_be_asked_is_known_without_waiting():
+    asking, allowing = Court(ScriptedUser(True)), Court(ScriptedUser(), Rule(decision="allow"))
+    assert asking.judge.at_once(SEND, lambda _: Question()) is None and asking.story == []
+    assert allowing.judge.at_once(SEND, lambda _: Question()) is not None and len(allowing.story) == 1
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+async def test_where_nobody_is_there_each_step_is_in_the_log_for_debugging_only(caplog, level):
+    court = Court(Absent())
+    with caplog.at_level(level, "interlock.host"):
+        court.judge.tell("calling", SEND)
+        court.judge.tell("cut", SEND)
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == (
+        ["= calling", "= cut"] if level == logging.DEBUG else ["= cut"]
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import datetime
 
 import pytest
 
-from interlock.host.audit import Entry, MemoryAudit
+from interlock.host import ledger as ledger_module
+from interlock.host.audit import AuditFailed, Entry, MemoryAudit
 from interlock.host.deeds import Deed
 from interlock.host.ledger import Ledger
 from interlock.wire.exchange import Principal
@@ -103,3 +105,130 @@ def test_nothing_in_a_line_moves_a_cursor():
 
 def test_no_arguments_are_shown_as_such():
     assert written(Deed("tool", "s", "t")).arguments == "null" and written(Deed("tool", "s", "t", {})).arguments == "{}"
+
+
+# --- outcomes, a moment later ---------------------------------------------------------------------
+
+SENT = Deed("tool", "mail", "send")
+
+
+class Batches:
+    """An audit that takes several outcomes at once, and fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Entry] = []
+        self.batches: list[list[str]] = []
+        self.errors: list[str] = []
+        self.full = False
+
+    def write(self, entry: Entry) -> None:
+        self.decisions.append(entry)
+
+    def write_many(self, entries) -> None:
+        if self.full:
+            raise AuditFailed("the disk is full")
+        self.batches.append([entry.call for entry in entries])
+        self.errors += [entry.error for entry in entries]
+
+    def close(self) -> None:
+        pass
+
+
+def end(ledger: Ledger, *calls: str, error: str = "") -> None:
+    for call in calls:
+        ledger.ended(SENT, call, time.perf_counter(), "failed" if error else "done", error)
+
+
+async def until(is_true) -> None:
+    async with asyncio.timeout(10):
+        while not is_true():
+            await asyncio.sleep(0.005)
+
+
+async def test_outcomes_are_written_together_and_by_themselves():
+    audit = Batches()
+    ledger = Ledger(audit)
+    end(ledger, "a", "b", "c")
+    assert audit.batches == [], "whoever waits for the result does not wait for its line"
+    await until(lambda: audit.batches)
+    end(ledger, "d")
+    await until(lambda: len(audit.batches) > 1)
+    assert audit.batches == [["a", "b", "c"], ["d"]]
+
+
+async def test_a_decision_does_not_wait():
+    audit = Batches()
+    Ledger(audit).decided(SENT, "allow", "r")
+    assert len(audit.decisions) == 1
+
+
+async def test_no_more_than_a_number_of_outcomes_wait():
+    audit = Batches()
+    end(Ledger(audit), *(f"n{number}" for number in range(130)))
+    assert [len(batch) for batch in audit.batches] == [64, 64]
+
+
+async def test_outcomes_that_the_loop_does_not_come_to_are_written_before_a_second_is_over(monkeypatch):
+    audit = Batches()
+    ledger = Ledger(audit)
+    assert ledger_module._PAUSE < ledger_module._LONGEST_PAUSE < 1.0
+    monkeypatch.setattr(ledger_module, "_LONGEST_PAUSE", 1e9)
+    end(ledger, "a")
+    ledger.decided(SENT, "allow", "r")
+    assert audit.batches == []
+    monkeypatch.setattr(ledger_module, "_LONGEST_PAUSE", 0.0)
+    ledger.decided(SENT, "allow", "r")
+    assert audit.batches == [["a"]]
+
+
+def test_without_a_loop_nothing_waits():
+    audit = Batches()
+    end(Ledger(audit), "a", "b")
+    assert audit.batches == [["a"], ["b"]]
+
+
+def test_what_one_loop_left_is_written_by_the_next():
+    audit = Batches()
+    ledger = Ledger(audit)
+
+    async def leave() -> None:
+        end(ledger, "a")
+
+    async def take_up() -> None:
+        end(ledger, "b")
+        await until(lambda: any("b" in batch for batch in audit.batches))
+
+    asyncio.run(leave())
+    asyncio.run(take_up())
+    assert [call for batch in audit.batches for call in batch] == ["a", "b"]
+
+
+async def test_all_that_waits_can_be_written_now_and_once():
+    audit = Batches()
+    ledger = Ledger(audit)
+    end(ledger, "a")
+    ledger.flush()
+    ledger.flush()
+    assert audit.batches == [["a"]]
+
+
+async def test_what_is_hidden_before_the_line_is_written_is_not_in_it():
+    audit = Batches()
+    ledger = Ledger(audit)
+    end(ledger, "a", error="geheim77 was wrong")
+    ledger.hide(["geheim77"])
+    ledger.flush()
+    assert audit.errors == ["[redacted] was wrong"]
+
+
+async def test_every_outcome_that_could_not_be_written_is_told(caplog):
+    audit, lost = Batches(), []
+    audit.full = True
+    ledger = Ledger(audit, lost=lambda deed, error: lost.append((deed, str(error))))
+    end(ledger, "a", "b")
+    await until(lambda: lost)
+    assert lost == [(SENT, "the disk is full")] * 2
+    quiet = Ledger(audit)
+    end(quiet, "c")
+    quiet.flush()
+    assert "was not written down: the disk is full" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.redaction import REDACTED, may_hold_secrets, redact_secrets
+from interlock.wire.redaction import _SECRET_NAMES, REDACTED, may_hold_secrets, redact_secrets
 from support.properties import many
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow==\nabc-def\n-----END RSA PRIVATE KEY-----"
@@ -135,3 +135,9 @@ def test_what_is_passed_over_holds_nothing_that_would_be_found(value):
 
 def test_ordinary_arguments_are_passed_over():
     assert not may_hold_secrets(b'{"path": "/home/ada/my-notes_1.txt", "limit": 5, "query": "a = b"}')
+
+
+@pytest.mark.parametrize("name", _SECRET_NAMES)
+def test_every_name_of_a_secret_is_looked_at_with_and_without_separators(name):
+    for spelled in (name, name.upper(), "_".join(name), "-".join(name), " ".join(name)):
+        assert may_hold_secrets(json.dumps({spelled: 1}, separators=(",", ":")).encode())

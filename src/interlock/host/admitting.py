@@ -37,6 +37,8 @@ class _Offer(msgspec.Struct, kw_only=True):
     comparison: Comparison
     definitions: dict[Item, Definition]
     quarantined: dict[Item, Quarantined]
+    questions: dict[tuple[str, str], Question] = {}
+    """By kind and name, of what was used. They are gone with the offer: what changed is looked at anew."""
 
 
 class Admission:
@@ -146,6 +148,18 @@ class Admission:
     def quarantined(self, server: str) -> tuple[Quarantined, ...]:
         now = self._offers.get(server)
         return now.comparison.quarantined if now is not None else ()
+
+    def question(self, deed: Deed) -> Question:
+        """What belongs to a deed; raises `Denied` as `check` does."""
+        now, key = self._offers.get(deed.server), (deed.kind, deed.name)
+        kept = now.questions.get(key) if now is not None else None
+        if kept is not None:
+            return kept
+        used = self.check(deed)
+        if used is None or now is None:
+            return _PLAIN
+        found = now.questions[key] = Question(pin=used[0], definition=used[1])
+        return found
 
     def check(self, deed: Deed) -> tuple[str, Definition] | None:
         """The approved definition of what a deed uses and its pin, None where it uses none; raises `Denied` if what it

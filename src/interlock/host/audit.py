@@ -1,7 +1,8 @@
 """The book of a host: one line for every decision and one for how each thing that was done ended, never changed.
 
 A line about a decision is written before anything is done, and nothing is done when it cannot be written. What is
-written down is redacted already (ledger.py): implement `Audit` to keep it elsewhere.
+written down is redacted already (ledger.py): implement `Audit` to keep it elsewhere. One that also has `write_many` is
+given outcomes a moment later and several at once.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -28,6 +29,7 @@ Outcome = Literal["", "done", "tool_error", "failed", "timeout", "cancelled"]
 _MOST_BYTES = 16 * 1024 * 1024  # of one file; then the next begins
 _LOOK_SECONDS = 1.0  # how long it may go unnoticed that somebody moved or filled the file
 _KEEP = 8  # full files beside the one that is written; older ones are deleted
+_encode = msgspec.json.Encoder().encode
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,7 +94,7 @@ class FileAudit:
     """Lines of JSON in a file that only its owner can read (0600), appended by any number of processes.
 
     A full file is renamed to `<path>.1`, the one before to `<path>.2` and so on; more than `keep` are not kept. The
-    system has every line when `write` returns; with `durable`, the disk has it.
+    system has every line when `write` or `write_many` returns; with `durable`, the disk has it.
     """
 
     def __init__(
@@ -109,9 +111,26 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        line = msgspec.json.encode(entry) + b"\n"
+        self._put(_encode(entry) + b"\n")
+
+    def write_many(self, entries: Sequence[Entry]) -> None:
+        """All of them at the price of one, where there is room for them in one file."""
+        lines = [_encode(entry) + b"\n" for entry in entries]
+        whole = lines[0] if len(lines) == 1 else b"".join(lines)
+        for piece in (whole,) if self._size + len(whole) <= self._most else lines:
+            self._put(piece)
+
+    def _put(self, piece: bytes) -> None:
         try:
-            self._append(line)
+            file = self._with_room_for(len(piece))
+            if self._torn:
+                piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            if os.write(file, piece) != len(piece):
+                self._torn = True
+                raise OSError(errno.ENOSPC, "a line was written in part only")
+            self._torn = False
+            if self._durable:
+                os.fsync(file)
         except OSError as error:
             told = f"the audit log {display(str(self._path), 300)} cannot be written: {error.strerror or error}"
             raise AuditFailed(told) from error
@@ -122,17 +141,6 @@ class FileAudit:
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
-
-    def _append(self, line: bytes) -> None:
-        file = self._with_room_for(len(line))
-        if self._torn:
-            line = b"\n" + line  # what a full disk left of the last one is a line of its own
-        if os.write(file, line) != len(line):
-            self._torn = True
-            raise OSError(errno.ENOSPC, "a line was written in part only")
-        self._torn = False
-        if self._durable:
-            os.fsync(file)
 
     def _with_room_for(self, size: int) -> int:
         """The file at the path, which somebody may have moved: what is written elsewhere is not in the book."""
@@ -147,17 +155,14 @@ class FileAudit:
         if self._size and self._size + size > self._most:
             self._rotate()
         self._size += size
-        return self._opened()
+        assert self._file is not None
+        return self._file
 
     def _found(self) -> os.stat_result | None:
         try:
             return os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             return None
-
-    def _opened(self) -> int:
-        assert self._file is not None
-        return self._file
 
     def _open(self) -> None:
         self.close()

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 __all__ = ["Deadline", "Deadlines"]
 
 
-class Deadline:
-    """Of one call, in the task that waits for it."""
+class Deadline(msgspec.Struct, eq=False):
+    """Of one call, in the task that waits for it; `before` is how often that was cancelled by then."""
 
-    __slots__ = ("_before", "expired", "task", "until")
-
-    def __init__(self, task: asyncio.Task[object], until: float) -> None:
-        self.task, self.until, self.expired = task, until, False
-        self._before = task.cancelling()
+    task: asyncio.Task[object]
+    until: float
+    before: int
+    expired: bool = False
 
     def expire(self) -> None:
         self.expired = True
@@ -26,7 +27,7 @@ class Deadline:
 
     def caused(self) -> bool:
         """To be asked once, when the call has ended: was it cancelled by this deadline alone?"""
-        return self.expired and self.task.uncancel() <= self._before
+        return self.expired and self.task.uncancel() <= self.before
 
 
 class Deadlines:
@@ -36,9 +37,10 @@ class Deadlines:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self, seconds: float) -> Deadline:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
-        deadline = Deadline(task, loop.time() + seconds)
+        deadline = Deadline(task, loop.time() + seconds, task.cancelling())
         if loop is not self._loop:
             self._loop, self._timer = loop, None
         self._running.add(deadline)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from ..client.results import CallResult
@@ -20,7 +21,7 @@ from ..wire.display import display
 from ..wire.errors import CallTimeout, StoreError
 from ..wire.exchange import LOCAL, Principal
 from .admitting import Admission, Cost
-from .audit import Audit, MemoryAudit, Outcome
+from .audit import Audit, MemoryAudit
 from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers
@@ -91,7 +92,7 @@ class Gate:
         self.leaves = leaves if leaves is not None else Leaves()
         self.principal, self._deadline = principal, deadline
         self._deadlines = Deadlines()
-        self._ledger = Ledger(self.audit, hide)
+        self._ledger = Ledger(self.audit, hide, self._unwritten)
         consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
         self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
         self._admission = Admission(pins if pins is not None else Pins(), self.policy, self._judge, principal)
@@ -102,6 +103,7 @@ class Gate:
 
     def close(self) -> None:
         self._deadlines.close()
+        self._ledger.flush()
         self.audit.close()
 
     # --- doing things -----------------------------------------------------------------------------
@@ -121,23 +123,15 @@ class Gate:
         """
         if deed.principal is None:
             deed = deed.by(self.principal)
-        ruling = await self._judge.rule(deed, lambda each: self._look(each, consent))
-        return await self._send(ruling, send, self._deadline if deadline is None else deadline)
-
-    def _look(self, deed: Deed, how: How | None) -> Question:
-        if deed.kind == "roots":
-            return Question(pin=deed.digest, how=how)  # leave is for these folders, not for whatever is added later
-        used = self._admission.check(deed)
-        return Question(how=how) if used is None else Question(pin=used[0], definition=used[1], how=how)
-
-    async def _send(self, ruling: Ruling, send: Callable[[Any], Awaitable[T]], deadline: float) -> T:
-        deed, began = ruling.deed, time.perf_counter()
+        look = self._look if consent is None else partial(self._look, how=consent)
+        ruling = self._judge.at_once(deed, look) or await self._judge.ask(deed, look)
+        deed, began, seconds = ruling.deed, time.perf_counter(), self._deadline if deadline is None else deadline
         self._judge.tell("calling", deed)
-        limit = self._deadlines.begin(deadline)
+        limit = self._deadlines.begin(seconds)
         try:
             result = await send(deed.arguments)
         except BaseException as error:
-            told = self._failed(ruling, began, error, limit.caused(), deadline)
+            told = self._failed(ruling, began, error, limit.caused(), seconds)
             if told is error:
                 raise
             raise told from error
@@ -146,6 +140,12 @@ class Gate:
         if limit.expired:
             limit.caused()  # it was answered at the last moment, and is not cancelled any more
         return self._received(ruling, began, result)
+
+    def _look(self, deed: Deed, how: How | None = None) -> Question:
+        if deed.kind == "roots":
+            return Question(pin=deed.digest, how=how)  # leave is for these folders, not for whatever is added later
+        found = self._admission.question(deed)
+        return found if how is None else found._replace(how=how)
 
     def _failed(
         self, ruling: Ruling, began: float, error: BaseException, too_late: bool, deadline: float
@@ -156,35 +156,33 @@ class Gate:
             error = CallTimeout(deed.kind, deadline, "total")
         if isinstance(error, TimeoutError):
             self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
-            self._ended(ruling, began, "timeout", str(error))
+            self._ledger.ended(deed, ruling.call, began, "timeout", str(error))
         elif isinstance(error, asyncio.CancelledError):
             self._judge.tell("cancelled", deed, f"{deed} was cancelled: the server was asked to stop")
-            self._ended(ruling, began, "cancelled")
+            self._ledger.ended(deed, ruling.call, began, "cancelled")
         else:
             self._judge.tell("done", deed, f"{deed} failed")
-            self._ended(ruling, began, "failed", f"{type(error).__name__}: {error}")
+            self._ledger.ended(deed, ruling.call, began, "failed", f"{type(error).__name__}: {error}")
         return error
 
     def _received(self, ruling: Ruling, began: float, result: Any) -> Any:
         deed = ruling.deed
         if deed.kind not in _FROM_SERVERS:
-            self._ended(ruling, began, "done")
+            self._ledger.ended(deed, ruling.call, began, "done")
             return result
         capped = self.cap.apply(deed.server, result)
         if capped.cut:
             self._judge.tell("cut", deed, f"{deed}: a part of the result is left out and kept here")
         failed = isinstance(result, CallResult) and result.is_error
         self._judge.tell("done", deed)
-        self._ended(ruling, began, "tool_error" if failed else "done", size=capped.size, cut=capped.cut)
+        outcome = "tool_error" if failed else "done"
+        self._ledger.ended(deed, ruling.call, began, outcome, size=capped.size, cut=capped.cut)
         return capped.result
 
-    def _ended(self, ruling: Ruling, began: float, outcome: Outcome, error: str = "", **more: Any) -> None:
+    def _unwritten(self, deed: Deed, failed: StoreError) -> None:
         """It is done, and its decision is in the book: a result is not thrown away because its line cannot be written,
         but the next deed will not be done."""
-        try:
-            self._ledger.ended(ruling.deed, ruling.call, began, outcome, error, **more)
-        except StoreError as failed:
-            self._judge.tell("audit", ruling.deed, f"how it ended was not written down: {display(str(failed), 300)}")
+        self._judge.tell("audit", deed, f"how it ended was not written down: {display(str(failed), 300)}")
 
     # --- servers ----------------------------------------------------------------------------------
 

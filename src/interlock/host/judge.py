@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ..wire.display import display
 from ..wire.errors import LocalError, StoreError
 from .consent import Consent, How
@@ -19,7 +21,7 @@ from .ledger import Ledger
 from .pins import Definition
 from .policy import Policy
 from .showing import about, shown, title, warnings
-from .user import Ask, Leave, Notice, NoticeKind, User
+from .user import UNTOLD, Absent, Ask, Leave, Notice, NoticeKind, User
 
 __all__ = ["Judge", "Question", "Ruling"]
 
@@ -42,7 +44,7 @@ class Question(NamedTuple):
     """How it is shown, other than by `User.allow`."""
 
 
-class Ruling(NamedTuple):
+class Ruling(msgspec.Struct, frozen=True):
     """It may be done: with these arguments, under this number."""
 
     deed: Deed
@@ -59,8 +61,13 @@ class Judge:
     def __init__(self, policy: Policy, leaves: Leaves, consent: Consent, ledger: Ledger, user: User) -> None:
         self._policy, self._leaves, self._consent = policy, leaves, consent
         self._ledger, self._user = ledger, user
+        self._nobody_looks = type(user) is Absent
 
     async def rule(self, deed: Deed, look: Look) -> Ruling:
+        return self.at_once(deed, look) or await self.ask(deed, look)
+
+    def at_once(self, deed: Deed, look: Look) -> Ruling | None:
+        """By rules, and by leave given before; None where a person has to be asked."""
         try:
             question = look(deed)
             verdict = self._policy.decide(deed)
@@ -69,7 +76,14 @@ class Judge:
             if verdict.decision == "deny":
                 raise self._denied(deed, verdict)
             kept = self._kept(deed, verdict, question)
-            return self._allowed(deed, verdict, "remembered") if kept else await self._ask(deed, look)
+            return self._allowed(deed, verdict, "remembered") if kept else None
+        except Denied as denied:
+            self._refused(denied)
+            raise
+
+    async def ask(self, deed: Deed, look: Look) -> Ruling:
+        try:
+            return await self._ask(deed, look)
         except Denied as denied:
             self._refused(denied)
             raise
@@ -150,6 +164,8 @@ class Judge:
 
     def tell(self, kind: NoticeKind, deed: Deed, text: str = "") -> None:
         """A user whose screen fails must not fail what is done."""
+        if self._nobody_looks and kind in UNTOLD and not log.isEnabledFor(logging.DEBUG):
+            return  # most hosts without a person, twice for each call
         try:
             self._user.tell(Notice(kind=kind, text=text or str(deed), server=deed.server, name=deed.name))
         except Exception:

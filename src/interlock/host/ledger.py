@@ -2,13 +2,18 @@
 
 Secrets are found in three ways: by the patterns of wire/redaction.py, as the values that a configuration holds for its
 servers (`hide`), and not at all in arguments too long to be searched: of these only the digest is written down.
+
+A decision is written at once. How it ended waits for a moment, where the audit can take several lines at once
+(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
@@ -16,7 +21,9 @@ from typing import Any
 
 import msgspec
 
+from ..client.calling import running_loop
 from ..wire.display import display
+from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL
 from ..wire.redaction import REDACTED, may_hold_secrets, redact_secrets
 from .audit import Audit, Entry, Outcome
@@ -30,20 +37,45 @@ _SHOWN = 2000  # characters of arguments in a line
 _SHORTEST = 6  # characters of a hidden value; shorter ones are found everywhere
 _MOST_HIDDEN = 10_000
 _MOST_KNOWN = 1024  # texts that are remembered as they are written; with more, all are made anew
+_PAUSE = 0.02  # seconds that an outcome waits for others
+_LONGEST_PAUSE = 0.5  # where the loop does not come to it, because calls follow each other without leaving it time
+_MOST_WAITING = 64  # outcomes; then they are written at once
 _encode = msgspec.json.Encoder(order="sorted").encode
+_MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
+log = logging.getLogger("interlock.host")
+
+Lost = Callable[[Deed, StoreError], None]
+"""Is told when it could not be written down how a deed ended."""
+
+
+class _Ended(msgspec.Struct):
+    """An outcome as it is known when it comes; its line is made when it is written."""
+
+    deed: Deed
+    call: str
+    at: float
+    seconds: float
+    outcome: Outcome
+    error: str
+    size: int
+    cut: bool
 
 
 class Ledger:
-    """Writes into one audit, for one run of a host."""
+    """Writes into one audit, for one run of a host. It is used on one event loop at a time."""
 
-    def __init__(self, audit: Audit, hide: Iterable[str] = ()) -> None:
-        self._audit = audit
+    def __init__(self, audit: Audit, hide: Iterable[str] = (), lost: Lost | None = None) -> None:
+        self._audit, self._lost = audit, lost if lost is not None else _log_lost
+        self._write_many: Callable[[Sequence[Entry]], None] | None = getattr(audit, "write_many", None)
+        self._waiting: list[_Ended] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._run = secrets.token_hex(4)
         self._key = secrets.token_bytes(32)
         self._numbers = count(1)
         self._hidden: set[str] = set()
         self._parties: dict[object, tuple[str, str, str]] = {}
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
         self._second, self._date = 0, ""
         self.hide(hide)
 
@@ -58,10 +90,14 @@ class Ledger:
 
     def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
         """Write a decision down, and return the number that its outcome will have."""
+        now = time.time()
+        if self._waiting and now - self._waiting[0].at >= _LONGEST_PAUSE:
+            self.flush()
         call = f"{self._run}-{next(self._numbers)}"
         principal, server, name = self._party(deed)
+        rule, because = self._reason(rule, because)
         entry = Entry(
-            at=self._now(),
+            at=self._spelled(now),
             call=call,
             step="decision",
             principal=principal,
@@ -69,8 +105,8 @@ class Ledger:
             server=server,
             name=name,
             decision=decision,
-            rule=display(rule, 100),
-            because=self._reason(because),
+            rule=rule,
+            because=because,
             scope=scope,
             digest=blake2b(deed.payload, key=self._key, digest_size=16).hexdigest(),
             arguments=self._arguments(deed),
@@ -82,23 +118,51 @@ class Ledger:
     def ended(
         self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
     ) -> None:
-        """Write down how it ended; `began` is of `time.perf_counter`."""
+        """Write down how it ended, now or in a moment; `began` is of `time.perf_counter`. It is done already: what
+        cannot be written is told (`lost`) and not raised."""
+        ended = _Ended(deed, call, time.time(), time.perf_counter() - began, outcome, error, size, cut)
+        self._waiting.append(ended)
+        loop = running_loop() if self._write_many is not None else None
+        if loop is None or len(self._waiting) >= _MOST_WAITING:
+            self.flush()
+        elif self._timer is None or loop is not self._loop:  # one timer for all that wait
+            self._loop, self._timer = loop, loop.call_later(_PAUSE, self.flush)
+
+    def flush(self) -> None:
+        """Write down all that waits; to be called before the audit is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        try:
+            if self._write_many is not None:
+                self._write_many([self._outcome(each) for each in waiting])
+            else:
+                for each in waiting:
+                    self._audit.write(self._outcome(each))
+        except StoreError as error:
+            for each in waiting:
+                self._lost(each.deed, error)
+
+    def _outcome(self, ended: _Ended) -> Entry:
+        deed = ended.deed
         principal, server, name = self._party(deed)
-        entry = Entry(
-            at=self._now(),
-            call=call,
+        return Entry(
+            at=self._spelled(ended.at),
+            call=ended.call,
             step="outcome",
             principal=principal,
             kind=deed.kind,
             server=server,
             name=name,
-            outcome=outcome,
-            error=self.clean(error, 500) if error else "",
-            ms=round((time.perf_counter() - began) * 1000, 3),
-            bytes=size,
-            cut=cut,
+            outcome=ended.outcome,
+            error=self.clean(ended.error, 500) if ended.error else "",
+            ms=int(ended.seconds * 1e6) / 1000,
+            bytes=ended.size,
+            cut=ended.cut,
         )
-        self._audit.write(entry)
 
     def _party(self, deed: Deed) -> tuple[str, str, str]:
         """Who, where and what, as it is written; the same few in most lines."""
@@ -110,20 +174,19 @@ class Ledger:
             _put(self._parties, key, found)
         return found
 
-    def _reason(self, because: str) -> str:
-        found = self._reasons.get(because)
+    def _reason(self, rule: str, because: str) -> tuple[str, str]:
+        found = self._reasons.get((rule, because))
         if found is None:
-            found = self.clean(because, 500)
-            _put(self._reasons, because, found)
+            found = display(rule, 100), self.clean(because, 500)
+            _put(self._reasons, (rule, because), found)
         return found
 
-    def _now(self) -> str:
+    def _spelled(self, now: float) -> str:
         """UTC, to the millisecond; the date is spelled once a second."""
-        now = time.time()
         second = int(now)
         if second != self._second:
             self._second, self._date = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
-        return f"{self._date}.{int((now - second) * 1000):03}+00:00"
+        return self._date + _MILLISECONDS[int((now - second) * 1000)]
 
     def clean(self, text: str, limit: int) -> str:
         """Redacted first and cut then: half a secret is one still, and no pattern knows it."""
@@ -137,13 +200,18 @@ class Ledger:
         data = deed.payload
         if may_hold_secrets(data):
             data = _encode(redact_secrets(deed.arguments))
-        return display(self._without_hidden(data.decode()), _SHOWN)
+        text = data.decode()
+        return display(self._without_hidden(text) if self._hidden else text, _SHOWN)
 
     def _without_hidden(self, text: str) -> str:
         for value in self._hidden:
             if value in text:
                 text = text.replace(value, REDACTED)
         return text
+
+
+def _log_lost(deed: Deed, error: StoreError) -> None:
+    log.warning("! how %s ended was not written down: %s", deed, display(str(error), 300))
 
 
 def _put(table: dict[Any, Any], key: object, value: object) -> None:

@@ -155,7 +155,8 @@ class Policy:
 
     def _of(self, deed: Deed) -> _Known:
         hints = deed.hints and tuple(hinted(deed.hints, hint) for hint in _UNSAID)
-        key = (deed.kind, deed.server, deed.name, deed.foreign, hints, deed.principal)
+        foreign = deed.foreign if deed.sources else deed.sources
+        key = (deed.kind, deed.server, deed.name, foreign, hints, deed.principal)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= _MOST_KNOWN:

@@ -18,9 +18,10 @@ import msgspec
 
 from .deeds import Deed, Scope
 
-__all__ = ["Absent", "Ask", "Leave", "Notice", "NoticeKind", "ScriptedUser", "User"]
+__all__ = ["UNTOLD", "Absent", "Ask", "Leave", "Notice", "NoticeKind", "ScriptedUser", "User"]
 
 log = logging.getLogger("interlock.host")
+UNTOLD = ("calling", "done")  # notices that are in the log for debugging only, where nobody is there
 NoticeKind = Literal["calling", "done", "cancelled", "denied", "quarantined", "cut", "server", "audit", "asked", "log"]
 
 
@@ -110,7 +111,7 @@ class Absent:
         return False
 
     def tell(self, notice: Notice) -> None:
-        level = logging.DEBUG if notice.kind in ("calling", "done") else logging.INFO
+        level = logging.DEBUG if notice.kind in UNTOLD else logging.INFO
         log.log(level, "= %s: %s", notice.kind, notice.text)
 
 

@@ -157,16 +157,16 @@ class Verbs:
 
     # --- how --------------------------------------------------------------------------------------
 
-    async def _sent(
+    def _sent(
         self,
         deed: Deed,
         timeout: Timeout,
         ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None = None,
-    ) -> T:
+    ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-        send = partial(self._asked, deed, patience, ask, entry)
-        return await self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
+        send = partial(self._asked, deed, patience, ask, entry, self.catalogue.version)
+        return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
         self,
@@ -174,16 +174,17 @@ class Verbs:
         patience: Patience,
         ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None,
+        version: int,
         sent: Any,
     ) -> T:
         """Clients of a host repeat nothing by themselves: what provably did not leave is sent again from here, when it
-        is known what is on the other end now."""
+        is known what is on the other end now. `version` is of the catalogue that `entry` was found in."""
         member, retries = self.members[deed.server], 0
         member.enter()  # from here on it is not stopped for idleness
         try:
             while True:
-                client = self._at_hand(deed.server) or await self._reached(deed.server, patience)
-                if entry is not None:
+                client = self._at_hand(member) or await self._reached(member, patience)
+                if entry is not None and self.catalogue.version != version:
                     self._check_same(deed, entry)
                 try:
                     return await ask(client, sent)
@@ -194,16 +195,15 @@ class Verbs:
         finally:
             member.leave()
 
-    def _at_hand(self, server: str) -> Client | None:
+    def _at_hand(self, member: Member) -> Client | None:
         """Its client, if nothing has to be waited for."""
-        member = self.members[server]
-        return member.client if member.state == "ready" and not self._shelving.is_unknown(server) else None
+        return member.client if member.state == "ready" and not self._shelving.is_unknown(member.name) else None
 
-    async def _reached(self, server: str, patience: Patience) -> Client:
+    async def _reached(self, member: Member, patience: Patience) -> Client:
         while True:
-            await self.members[server].connected(patience)
-            await self._shelving.known(server)
-            if (client := self._at_hand(server)) is not None:
+            await member.connected(patience)
+            await self._shelving.known(member.name)
+            if (client := self._at_hand(member)) is not None:
                 return client
 
     def _check_same(self, deed: Deed, entry: Entry[Tool] | Entry[Prompt]) -> None:

@@ -77,8 +77,10 @@ def may_hold_secrets(json: bytes) -> bool:
     if len(json) > _SHORT or not json.isascii():
         return True
     small = json.lower()
-    plain = small.translate(None, b"_- ")  # as names are read
-    return _TRIGGERS.search(small) is not None or _NAMES.search(plain) is not None
+    if _TRIGGERS.search(small) is not None:
+        return True
+    plain = small.translate(None, b"_- ")  # as names are read; each of them holds one of the words looked for above
+    return len(plain) < len(small) and _NAMES.search(plain) is not None
 
 
 def redact_secrets(value: Any) -> Any:
