@@ -59,6 +59,7 @@ def test_the_order_of_rules_does_not_matter_and_the_strictest_counts(rules, chan
 def test_a_rule_says_which_one_it_was_and_why():
     verdict = Policy([Rule(decision="deny", id="no-files", because="files are private")]).decide(TOOL)
     assert (verdict.rule, verdict.because) == ("no-files", "files are private")
+    assert Policy([Rule(decision="deny", because="no\x1b[2K")]).decide(TOOL).because == r"no\x1b[2K"
     assert "the rule 'x' says ask" in Policy([Rule(decision="ask", id="x")]).decide(TOOL).because
 
 

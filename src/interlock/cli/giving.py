@@ -188,7 +188,7 @@ def _check(found: Mapping[str, Any], known: Mapping[str, Any], schema: Mapping[s
     missing = [each for each in required if isinstance(each, str) and each not in found]
     strange = [each for each in found if each not in known] if schema.get("additionalProperties") is False else []
     if missing or strange:
-        told = f"{', '.join(missing)} must be given" if missing else f"there is no argument {strange[0]!r}"
+        told = f"{one_line(', '.join(missing))} must be given" if missing else f"there is no argument {strange[0]!r}"
         raise Failure(told, code=USAGE, hint=f"it takes: {signature_of(schema) or 'nothing'}")
 
 

@@ -172,7 +172,7 @@ class Policy:
         if not rules:
             return self._default(deed)
         rule = max(rules, key=lambda each: _STRICTNESS[each.decision])
-        because = rule.because or f"the rule {display(rule.id, 60)!r} says {rule.decision}"
+        because = display(rule.because, 500) or f"the rule {display(rule.id, 60)!r} says {rule.decision}"
         return Verdict(rule.decision, because, rule.id, _offered(rule, deed.kind))
 
     def _default(self, deed: Deed) -> Verdict:
