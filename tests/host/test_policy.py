@@ -142,12 +142,6 @@ def test_a_deny_by_source_needs_one_of_them():
 # --- what is remembered, and names ---
 
 
-def test_whether_arguments_matter_is_known_beforehand():
-    policy = Policy([Rule(decision="deny", name=("write",), arguments=conditions_of({"a": 1}, ""))])
-    assert policy.looks_at_arguments(Deed("tool", "s", "write"))
-    assert not policy.looks_at_arguments(Deed("tool", "s", "read"))
-
-
 def test_many_kinds_of_deeds_do_not_fill_the_memory_and_change_no_verdict():
     policy = Policy([Rule(decision="allow", name=("*7",))])
     for number in range(5000):

@@ -149,10 +149,6 @@ class Policy:
         applying = [rule for rule in known.by_arguments if rule.applies(arguments)]
         return self._verdict(deed, (*known.fixed, *applying)) if applying else known.verdict
 
-    def looks_at_arguments(self, deed: Deed) -> bool:
-        """Can the verdict differ for the same deed with other arguments?"""
-        return bool(self._of(deed).by_arguments)
-
     def _of(self, deed: Deed) -> _Known:
         hints = deed.hints and tuple(hinted(deed.hints, hint) for hint in _UNSAID)
         key = (deed.kind, deed.server, deed.name, deed.foreign, hints, deed.principal)
