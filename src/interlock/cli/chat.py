@@ -22,6 +22,7 @@ from ..wire.errors import LocalError
 from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
+from .connecting import state_folder
 from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
@@ -146,8 +147,7 @@ def _welcome(screen: Screen, host: Host, model: Model) -> None:
 def _home(words: Words) -> Path:
     if "home" in words.options:
         return Path(words.options["home"]).expanduser()
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "interlock" / "host"
+    return state_folder() / "host"
 
 
 def _roots(words: Words) -> list[Path]:
