@@ -254,8 +254,8 @@ class Host(Verbs):
     def _note(self, server: str, note: str) -> None:
         self._tell("cut", server, f"the server {_name(server)}: {note}")
 
-    def _tell(self, kind: NoticeKind, server: str, text: str) -> None:
-        notice = Notice(kind=kind, text=text, server=server)
+    def _tell(self, kind: NoticeKind, server: str, text: str, name: str = "") -> None:
+        notice = Notice(kind=kind, text=text, server=server, name=name)
         self._events.tell(notice)
         try:
             self.user.tell(notice)
