@@ -89,21 +89,9 @@ def command(words: list[str]) -> int:
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
     floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
-    book, person = Watched(FileAudit(home / "audit.jsonl")), terminal_or_none()
-    model, servers = model_of(words.options.get("model", "plain"), words.options.get("base-url")), _servers(words)
-    host = Host(
-        servers,
-        config=words.texts("config") or None,
-        policy=words.options.get("policy"),
-        user=TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None),
-        home=home,
-        audit=book,
-        budget=words.options.get("budget"),
-        models=[model],
-        roots=_roots(words),
-        log_level=words.options.get("log", "warning"),
-        start_wait=_START_WAIT,
-    )
+    book = Watched(FileAudit(home / "audit.jsonl"))
+    model = model_of(words.options.get("model", "plain"), words.options.get("base-url"))
+    host = _host(words, model, _user(screen, floor), book, home)
     if not host.members:
         raise Failure("which servers?", code=USAGE, hint="interlock chat server.py, or --config mcp.json")
     async with host:
@@ -117,6 +105,27 @@ async def _chat(words: Words) -> int:
         finally:
             reader.close()
     return OK
+
+
+def _user(screen: Screen, floor: Floor) -> TerminalUser:
+    person = terminal_or_none()
+    return TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None)
+
+
+def _host(words: Words, model: Model, user: TerminalUser, book: Watched, home: Path) -> Host:
+    return Host(
+        _servers(words),
+        config=words.texts("config") or None,
+        policy=words.options.get("policy"),
+        user=user,
+        home=home,
+        audit=book,
+        budget=words.options.get("budget"),
+        models=[model],
+        roots=_roots(words),
+        log_level=words.options.get("log", "warning"),
+        start_wait=_START_WAIT,
+    )
 
 
 def _conversation(words: Words, host: Host, model: Model, screen: Screen) -> Conversation:
