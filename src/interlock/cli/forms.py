@@ -12,7 +12,7 @@ from typing import Any
 from ..host.pages import Opener, open_in_browser, page_at
 from ..revisions.forms import check_content
 from ..wire.errors import InvalidParams
-from .loose import items_of, members_of
+from ..wire.loose import items_of, members_of
 from .showing import one_line, plain
 from .terminal import Person
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..wire.loose import items_of, members_of
 from .failing import USAGE, Failure
-from .loose import items_of, members_of
 from .showing import one_line
 
 __all__ = ["read_arguments", "read_texts", "signature_of", "types_of"]

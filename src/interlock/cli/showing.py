@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from .loose import members_of
+from ..wire.loose import members_of
 
 __all__ = [
     "plain",
