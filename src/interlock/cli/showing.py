@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from ..wire.display import display_lines
 from ..wire.loose import members_of
 
 __all__ = [
@@ -33,10 +34,7 @@ __all__ = [
 
 def plain(text: str) -> str:
     """The whole text, fit for a terminal."""
-    text = text.replace("\r\n", "\n")
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    return display_lines(text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int = 200) -> str:
