@@ -29,6 +29,7 @@ __all__ = [
     "contents_text",
     "is_colourful",
     "table",
+    "writable",
 ]
 
 
@@ -68,9 +69,13 @@ def note(text: str) -> None:
 
 
 def _print(text: str, stream: TextIO) -> None:
+    print(writable(text, stream), file=stream, flush=True)
+
+
+def writable(text: str, stream: TextIO) -> str:
     """What the terminal has no letter for is escaped as well, instead of ending the command."""
     encoding = stream.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def is_colourful(stream: TextIO) -> bool:
