@@ -40,15 +40,23 @@ async def test_of_many_one_asks(id):
     assert idp.asked == 1 and all(len(keys) == 1 for keys in found)
 
 
-async def test_one_that_is_down_is_asked_now_and_then_and_known_keys_go_on():
+async def test_one_that_is_down_is_asked_now_and_then_and_known_keys_go_on(caplog):
     idp = Idp()
     idp.down = True
     for _ in range(5):
         with pytest.raises(OAuthError) as caught:
             await idp.of("k1")
         assert caught.value.status == 503 and caught.value.error == "temporarily_unavailable"
-    assert idp.asked == 1
+    assert idp.asked == 1 and [record.message.count("down") for record in caplog.records] == [1]
     idp.down, idp.now = False, idp.now + 11
     assert await idp.of("k1") and idp.asked == 2
     idp.down, idp.now = True, idp.now + 700
     assert await idp.of("k1") and await idp.of("k1") and idp.asked == 3
+
+
+async def test_of_many_who_wait_for_one_that_is_down_one_says_so(caplog):
+    idp = Idp()
+    idp.down = True
+    found = await asyncio.gather(*(idp.of("k1") for _ in range(20)), return_exceptions=True)
+    assert all(isinstance(each, OAuthError) for each in found)
+    assert (idp.asked, len(caplog.records)) == (1, 1)

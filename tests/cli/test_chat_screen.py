@@ -89,3 +89,11 @@ def test_colours_are_for_terminals(monkeypatch):
     assert "\x1b[33m" in shown(Notice(kind="denied", text="no"), stream=Glass())
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[33m" not in shown(Notice(kind="denied", text="no"), stream=Glass())
+
+
+def test_what_a_terminal_has_no_letter_for_is_escaped():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1", newline="")
+    screen = Screen(stream)
+    screen.happened(Said("für 木"))
+    screen.line()
+    assert stream.buffer.getvalue().decode("latin-1") == "für \\u6728\n\n"

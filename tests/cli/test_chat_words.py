@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from interlock.host.conditions import conditions_of
 from interlock.host.models.scripted import ScriptedModel
+from interlock.host.policy import Policy, Rule
 from support.chatting import chat, said
 
 
@@ -83,3 +85,10 @@ async def test_arguments_of_prompts_are_the_servers_to_complete():
         ask = asyncio.to_thread
         assert await ask(room.complete, "/house__greet name=B", "name=B") == ["name='Bob B' "]
         assert await ask(room.complete, "/house__greet other=", "other=") == []
+
+
+async def test_rules_and_defaults_are_told_as_they_are():
+    rule = Rule(decision="deny", arguments=conditions_of({"path": {"within": "/etc"}}, ""))
+    text = await said("/policy", policy=Policy([rule], {"resource": "allow"}))
+    assert "deny: argument path within ('/etc',)" in text
+    assert "where no rule applies, allow: resource, prompt, completion\n" in text

@@ -127,7 +127,12 @@ def test_what_is_no_number_is_none(kind, typed):
 
 async def visited(url, *lines, can=True):
     person, opened, room = Person(*lines), [], []
-    answerer = Answerer(person, lambda url: opened.append(url) or can, lambda: room.append(1))
+
+    async def browse(url):
+        opened.append(url)
+        return can
+
+    answerer = Answerer(person, browse, lambda: room.append(1))
     answer = await answerer.page({"message": "Log in", "url": url})
     assert room == [1], "what was drawn made room"
     return answer, opened, person.heard
@@ -152,7 +157,11 @@ async def test_without_a_browser_the_person_opens_it():
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "javascript:alert(1)", "", "https://", "https://[x", "https://a.example/\x1b[2J"]
+    "url",
+    [
+        *("file:///etc/passwd", "javascript:alert(1)", "", "https://", "https://[x", "https://a.example/\x1b[2J"),
+        "https://bank.example@evil.example/",
+    ],
 )
 async def test_what_is_no_web_page_is_declined_unasked(url):
     answer, opened, heard = await visited(url, "y")
@@ -161,4 +170,4 @@ async def test_what_is_no_web_page_is_declined_unasked(url):
 
 async def test_a_host_in_foreign_letters_is_shown_as_it_is_looked_up():
     _, _, heard = await visited("https://exаmple.com/", "n")
-    assert "at the host: xn--exmple-4nf.com\n" in heard
+    assert "at the host: xn--exmple-4nf.com\n" in heard and "careful: its name is written in letters" in heard

@@ -115,6 +115,9 @@ def test_what_is_missing_is_said_before_anything_is_sent():
     with pytest.raises(Failure) as caught:
         read_arguments(["b=1"], schema)
     assert caught.value.told() == 'a must be given\n  hint: it takes: a: integer, b: any = "x"'
+    with pytest.raises(Failure) as caught:  # a server's word is never a terminal's
+        read_arguments([], {"required": ["a\x1b[2K"]})
+    assert caught.value.message == r"a\x1b[2K must be given"
     with pytest.raises(Failure, match="there is no argument 'c'"):
         read_arguments(["c=1"], {**schema, "required": [], "additionalProperties": False})
     with pytest.raises(Failure, match="no argument 'c'") as caught:

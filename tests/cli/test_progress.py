@@ -62,3 +62,13 @@ def test_no_line_is_wider_than_the_terminal(monkeypatch):
     stream = Tty()
     Progress(stream)(1, 2, "m" * 60)
     assert len(stream.getvalue()) == len("\r\x1b[K") + 19
+
+
+def test_what_a_terminal_has_no_letter_for_is_escaped():
+    class Old(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    stream = Old(io.BytesIO(), encoding="ascii")
+    Progress(stream)(1, None, "木")
+    assert stream.buffer.getvalue().endswith(b"1 \\u6728")

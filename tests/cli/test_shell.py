@@ -14,6 +14,7 @@ import pytest
 
 from interlock import Client
 from interlock.cli import shell as module
+from interlock.cli.line_reader import keep_history
 from interlock.cli.pointing import Aim
 from interlock.cli.progress import Progress
 from interlock.cli.shell import Shell, history_file
@@ -133,7 +134,7 @@ def test_history_is_kept_in_a_file_of_ones_own(tmp_path, monkeypatch):
             with open(path, "w") as file:
                 file.write("call add a=1\n")
 
-    module._keep(Editor(), history_file())
+    keep_history(Editor(), history_file())
     assert history_file().read_text() == "call add a=1\n"
 
 

@@ -258,6 +258,17 @@ async def test_it_keeps_within_its_budget():
     assert model.requests[-1].messages[-1]["content"][0]["text"].startswith("11 ")
 
 
+@pytest.mark.parametrize("more", [{"system": "word " * 200}, {"tools": 20}, {"notes": "word " * 200}])
+async def test_what_stands_beside_the_messages_counts_as_well(more):
+    model = ScriptedModel(otherwise="ok", facts=ModelFacts(name="small", context=400, longest=100))
+    table = Table(**{f"s__{number}": "x" for number in range(more.pop("tools", 0))})
+    table.notes = more.pop("notes", "")
+    conversation, events = talk(model, table, **more)
+    for _ in range(3):
+        await conversation.say("word " * 40)
+    assert any(isinstance(event, Shortened) and event.dropped for event in events)
+
+
 async def test_it_is_saved_and_goes_on(tmp_path):
     path = tmp_path / "talk.jsonl"
     first, _ = talk(ScriptedModel([{"s__t": {}}, "Done"]), Table(s__t="x"), transcript=Transcript(path))

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from interlock.host.cost import of_all, of_tool, tokens
+from interlock.host.cost import of_tool, tokens
 from interlock.wire.types.tools import Tool
 from support.properties import JSON, TEXT, many
 
@@ -49,4 +49,3 @@ def test_a_tool_costs_its_name_description_and_input_schema():
     hidden = Tool(name="find", input_schema={"type": "object"}, title=PROSE, output_schema={"description": PROSE})
     assert of_tool("a__find", told) == of_tool("a__find", plain) + tokens(PROSE)
     assert of_tool("a__find", hidden) == of_tool("a__find", plain)
-    assert of_all([("a__find", plain), ("a__find", told)]) == of_tool("a__find", plain) + of_tool("a__find", told)

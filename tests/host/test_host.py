@@ -251,6 +251,7 @@ async def test_what_servers_log_is_told_from_a_level_on():
         await host.call_tool("s__work")
         await until(lambda: user.told("log"))
     assert len(user.told("log")) == 1 and "error: large" in user.told("log")[0]
+    assert [notice.name for notice in user.notices if notice.kind == "log"] == ["error"]
 
 
 async def test_roots_are_told_and_their_changes_too(tmp_path):

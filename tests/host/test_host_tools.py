@@ -45,6 +45,16 @@ async def test_what_was_used_is_shown_again_and_the_rest_is_found():
         assert hidden in [tool.name for tool in await tools.tools_for("x")]
 
 
+async def test_only_what_was_used_last_is_shown_again(monkeypatch):
+    monkeypatch.setattr("interlock.host.host_tools._MOST_WANTED", 1)
+    async with Host(servers(), user=ScriptedUser(True), budget=600) as host:
+        tools = HostTools(host)
+        for name in ("mail__send", "web__send", "mail__send"):
+            await tools.use(name, {"text": "a"}, sources=frozenset(), on_progress=None)
+            told = [tool.name for tool in await tools.tools_for("x")]
+            assert [each for each in told if "__" in each] == [name]
+
+
 async def test_a_no_is_an_answer():
     user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
     async with Host(servers(), user=user) as host:

@@ -182,6 +182,26 @@ async def test_of_long_definitions_only_the_digest_is_kept(monkeypatch):
     assert len(Pins(records).compare("t", Definitions(tools=[tool("t7")])).admitted) == 1
 
 
+async def test_a_server_that_renames_all_the_time_does_not_fill_the_disk(monkeypatch):
+    monkeypatch.setattr(pins_module, "_MOST_PINS", 10)
+    now = iter(range(1_000))
+    pins = Pins(clock=lambda: float(next(now)))
+    for number in range(30):
+        await pins.approve("s", Definitions(tools=[tool(f"t{number}")]))
+    found = pins.compare("s", Definitions(tools=[tool("t19"), tool("t20"), tool("t29")]))
+    assert {item.name for item in found.admitted} == {"t20", "t29"}
+    assert len(found.quarantined) == 8  # one that is forgotten, as another by a new name; and seven that vanished
+
+
+async def test_texts_count_as_they_are_written(monkeypatch):
+    monkeypatch.setattr(pins_module, "_KEPT_IN_ALL", 20_000)
+    records = MemoryRecords()
+    await Pins(records).approve(
+        "s", Definitions(tools=[tool(f"t{number}", description="„" * 3_000) for number in range(9)])
+    )
+    assert len(records.load("pins of s at ") or b"") < 23_000
+
+
 TOOLS = st.builds(tool, st.sampled_from(["a", "b", "c"]), description=st.sampled_from(["x", "y", "z"]))
 
 

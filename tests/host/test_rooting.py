@@ -20,7 +20,7 @@ class Told:
     async def told(self, server):
         self.changed.append(server)
         if server == "away":
-            raise OSError("gone")
+            raise OSError("gone\x1b[2K")
 
 
 def rooting(roots, **more):
@@ -83,7 +83,7 @@ async def test_one_list_is_for_all(folders):
     await roots.close()
 
 
-async def test_a_root_that_vanishes_is_told_and_when_it_comes_back(folders):
+async def test_a_root_that_vanishes_is_told_and_when_it_comes_back(folders, caplog):
     a, b = folders
     told, roots = rooting([a, b])
     await roots.for_server("one")()
@@ -93,6 +93,7 @@ async def test_a_root_that_vanishes_is_told_and_when_it_comes_back(folders):
     b.rmdir()
     await roots.look()
     assert told.changed == ["one", "away"]
+    assert r"gone\x1b[2K" in caplog.text and "\x1b" not in caplog.text
     assert [root["uri"] for root in await roots.for_server("one")()] == uris(a)
     b.mkdir()
     await roots.look()

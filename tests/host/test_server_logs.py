@@ -15,18 +15,21 @@ def test_a_message_says_who_and_what():
     log = ServerLogs(lambda *words: told.append(words)).listener("notes")
     log("error", "it \x1b[2K broke", "db")
     log("info", {"a": [1]}, None)
-    assert told == [("notes", r"notes (db): error: it \x1b[2K broke"), ("notes", 'notes: info: {"a":[1]}')]
+    assert told == [
+        ("notes", r"notes (db): error: it \x1b[2K broke", "error"),
+        ("notes", 'notes: info: {"a":[1]}', "info"),
+    ]
 
 
 def test_a_long_one_is_cut():
     told = []
-    ServerLogs(lambda server, text: told.append(text)).listener("a")("info", "x" * 100_000, None)
+    ServerLogs(lambda server, text, level: told.append(text)).listener("a")("info", "x" * 100_000, None)
     assert len(told[0]) < 2_100
 
 
 def test_a_flood_is_counted_and_does_not_drown_the_others():
     told, time = [], Time()
-    logs = ServerLogs(lambda server, text: told.append(text), time)
+    logs = ServerLogs(lambda server, text, level: told.append(text), time)
     loud, quiet = logs.listener("loud"), logs.listener("quiet")
     for number in range(1_000):
         loud("info", str(number), None)

@@ -39,6 +39,17 @@ def test_anything_else_that_is_wrong_is_told(tmp_path, line):
         read_transcript(path)
 
 
+def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
+    path, whole = tmp_path / "talk.jsonl", os.write
+    Transcript(path).add(ONE)
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda file, data: whole(file, data[:10]))
+        with pytest.raises(LocalError, match="in part only"):
+            Transcript(path).add(ONE)
+    Transcript(path).add(TWO)
+    assert read_transcript(path)[0] == [ONE, TWO]
+
+
 def test_files_that_cannot_be(tmp_path):
     with pytest.raises(LocalError, match="cannot be read"):
         read_transcript(tmp_path / "none")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.display import display
+from interlock.wire.display import display, display_lines
 from interlock.wire.errors import Refused
 
 
@@ -23,6 +23,13 @@ def test_what_cannot_be_printed_is_escaped(text, shown):
 
 def test_what_nobody_reads_is_cut():
     assert display("x" * 10, limit=4) == "xxxx… (10 characters)"
+
+
+@given(st.text(max_size=200))
+def test_lines_and_tabs_stay_and_nothing_else_that_cannot_be_printed(text):
+    shown = display_lines(f"{text}\n\t\x1b")
+    assert shown.replace("\n", "").replace("\t", "").isprintable()
+    assert (shown.count("\n"), shown.count("\t")) == (text.count("\n") + 1, text.count("\t") + 1)
 
 
 @given(st.text(max_size=200))

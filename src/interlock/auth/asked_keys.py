@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from weakref import WeakKeyDictionary
 
+from ..wire.display import display
 from .key_source import KeySource
 from .public_keys import PublicKey
 from .replies import OAuthError
 from .steps import Ask, Said, driven
 
 __all__ = ["AskedKeys"]
+
+log = logging.getLogger("interlock.auth")
 
 
 class AskedKeys:
@@ -22,14 +26,22 @@ class AskedKeys:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     async def of(self, id: str | None, ask: Callable[[Ask], Awaitable[Said]]) -> tuple[PublicKey, ...]:
-        try:
-            held = self._source.held(id)
-            if held is None:
-                async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-                    held = await driven(self._source.look(id), None, ask)
-        except Exception:
-            held = ()
+        held = self._source.held(id)
+        if held is None:
+            async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+                held = await self._looked_up(id, ask)
         if not held:  # nothing is wrong with the statement: it may be shown again
             told = "the assertion cannot be checked: its issuer does not answer"
             raise OAuthError("temporarily_unavailable", told, 503, ("retry-after", "10"))
         return held
+
+    async def _looked_up(self, id: str | None, ask: Callable[[Ask], Awaitable[Said]]) -> tuple[PublicKey, ...]:
+        """Who waited for another one's look takes what that one saw: so a failure is said once for every look."""
+        held = self._source.held(id)
+        if held is not None:
+            return held
+        try:
+            return await driven(self._source.look(id), None, ask)
+        except Exception as error:  # whatever it is, it is not the fault of who shows the statement
+            log.warning("! the keys of an issuer are not to be had: %s", display(repr(error), 300))
+            return ()

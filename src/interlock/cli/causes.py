@@ -72,7 +72,7 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
     """Of an opening that failed."""
     match error:
         case SpawnFailed():
-            return _not_started(error, aim)
+            return _not_started(error)
         case NoCommonRevision():
             todo = "update the older of both; --revision, if you gave it, may exclude all that the server speaks"
             return Cause(one_line(str(error), 400), todo)
@@ -97,7 +97,7 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def _not_started(error: SpawnFailed, aim: Aim) -> Cause:
+def _not_started(error: SpawnFailed) -> Cause:
     behind = error.__cause__
     if isinstance(behind, PermissionError):
         return Cause(one_line(str(behind), 200), "make it executable (chmod +x), or start it by its interpreter")

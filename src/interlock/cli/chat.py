@@ -22,6 +22,7 @@ from ..wire.errors import LocalError
 from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
+from .connecting import state_folder
 from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
@@ -88,21 +89,9 @@ def command(words: list[str]) -> int:
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
     floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
-    book, person = Watched(FileAudit(home / "audit.jsonl")), terminal_or_none()
-    model, servers = model_of(words.options.get("model", "plain"), words.options.get("base-url")), _servers(words)
-    host = Host(
-        servers,
-        config=words.texts("config") or None,
-        policy=words.options.get("policy"),
-        user=TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None),
-        home=home,
-        audit=book,
-        budget=words.options.get("budget"),
-        models=[model],
-        roots=_roots(words),
-        log_level=words.options.get("log", "warning"),
-        start_wait=_START_WAIT,
-    )
+    book = Watched(FileAudit(home / "audit.jsonl"))
+    model = model_of(words.options.get("model", "plain"), words.options.get("base-url"))
+    host = _host(words, model, _user(screen, floor), book, home)
     if not host.members:
         raise Failure("which servers?", code=USAGE, hint="interlock chat server.py, or --config mcp.json")
     async with host:
@@ -116,6 +105,27 @@ async def _chat(words: Words) -> int:
         finally:
             reader.close()
     return OK
+
+
+def _user(screen: Screen, floor: Floor) -> TerminalUser:
+    person = terminal_or_none()
+    return TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None)
+
+
+def _host(words: Words, model: Model, user: TerminalUser, book: Watched, home: Path) -> Host:
+    return Host(
+        _servers(words),
+        config=words.texts("config") or None,
+        policy=words.options.get("policy"),
+        user=user,
+        home=home,
+        audit=book,
+        budget=words.options.get("budget"),
+        models=[model],
+        roots=_roots(words),
+        log_level=words.options.get("log", "warning"),
+        start_wait=_START_WAIT,
+    )
 
 
 def _conversation(words: Words, host: Host, model: Model, screen: Screen) -> Conversation:
@@ -146,8 +156,7 @@ def _welcome(screen: Screen, host: Host, model: Model) -> None:
 def _home(words: Words) -> Path:
     if "home" in words.options:
         return Path(words.options["home"]).expanduser()
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "interlock" / "host"
+    return state_folder() / "host"
 
 
 def _roots(words: Words) -> list[Path]:

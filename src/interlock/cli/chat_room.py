@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..host.audit import Audit, Entry
+from ..host.audit import Audit, Entry, MemoryAudit
 from ..host.conversation import Conversation
 from ..host.host import Host
 from ..wire.errors import InterlockError
@@ -107,12 +106,15 @@ class Watched:
     """A book whose newest lines can be looked at."""
 
     def __init__(self, book: Audit) -> None:
-        self._book = book
-        self.entries: deque[Entry] = deque(maxlen=_REMEMBERED)
+        self._book, self._newest = book, MemoryAudit(_REMEMBERED)
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        return self._newest.entries
 
     def write(self, entry: Entry) -> None:
         self._book.write(entry)
-        self.entries.append(entry)
+        self._newest.write(entry)
 
     def close(self) -> None:
         self._book.close()

@@ -21,7 +21,7 @@ from ..host.conversation import (
 )
 from ..host.user import Notice
 from .progress import Progress
-from .showing import as_json, is_colourful, one_line, plain
+from .showing import as_json, is_colourful, one_line, plain, writable
 
 __all__ = ["Screen"]
 
@@ -66,7 +66,7 @@ class Screen:
 
     def _write(self, text: str) -> None:
         self._progress.clear()
-        self._stream.write(text)
+        self._stream.write(writable(text, self._stream))
         self._stream.flush()
 
     def end_speech(self) -> None:

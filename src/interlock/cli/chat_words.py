@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..host.catalogue import Entry
 from ..host.pins import Item
+from ..host.policy import Rule
 from ..host.speech import contents_blocks, prompt_blocks
 from ..wire.errors import InterlockError, LocalError
 from ..wire.types.prompts import Prompt
@@ -87,7 +88,7 @@ async def _restart(room: ChatRoom, words: list[str]) -> None:
 
 async def _cost(room: ChatRoom, words: list[str]) -> None:
     catalogue = room.host.catalogue
-    rows = [(name, f"{tokens} tokens") for name, tokens in catalogue.costs().items()]
+    rows = [(one_line(name, 60), f"{tokens} tokens") for name, tokens in catalogue.costs().items()]
     tools = sorted(catalogue.tools.values(), key=catalogue.cost, reverse=True)[:10]
     _lines(room, ["by server:", *table(rows), "the dearest tools:"])
     _lines(room, table((each.exposed, f"{catalogue.cost(each)} tokens") for each in tools))
@@ -119,12 +120,17 @@ async def _resources(room: ChatRoom, words: list[str]) -> None:
 async def _policy(room: ChatRoom, words: list[str]) -> None:
     for rule in room.host.gate.policy.rules:
         room.screen.line(f"  {rule.decision}: {plain(_rule(rule))}")
-    room.screen.dim("  where no rule applies: tools, resources and answers are asked about")
+    for decision in ("allow", "ask", "deny"):
+        kinds = [kind for kind, default in room.host.gate.policy.defaults.items() if default == decision]
+        if kinds:
+            room.screen.dim(f"  where no rule applies, {decision}: {', '.join(kinds)}")
 
 
-def _rule(rule: object) -> str:
+def _rule(rule: Rule) -> str:
     names = ("kind", "server", "name", "hints", "sources", "principal")
-    return ", ".join(f"{name} {getattr(rule, name)}" for name in names if getattr(rule, name)) or "everything"
+    parts = [f"{name} {getattr(rule, name)}" for name in names if getattr(rule, name)]
+    parts += [f"argument {'/'.join(each.path)} {each.test} {each.given}" for each in rule.arguments]
+    return ", ".join(parts) or "everything"
 
 
 async def _pins(room: ChatRoom, words: list[str]) -> None:
@@ -144,7 +150,7 @@ def _item(item: Item) -> str:
 
 
 async def _audit(room: ChatRoom, words: list[str]) -> None:
-    number = int(words[0]) if words and words[0].isdecimal() else 10
+    number = int(words[0]) if words and words[0].isdecimal() and len(words[0]) < 10 else 10
     for line in room.audit_lines(number):
         room.screen.line(f"  {plain(line)}")
 

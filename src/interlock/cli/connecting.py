@@ -50,6 +50,7 @@ __all__ = [
     "client_of",
     "client_options",
     "failure_of",
+    "state_folder",
     "talk",
     "tokens_folder",
     "use_one",
@@ -174,10 +175,15 @@ def _shown_log(progress: Progress) -> Callable[[str, Any, str | None], None]:
     return show
 
 
+def state_folder() -> Path:
+    """What lasts from one command to the next: tokens, history, approvals."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "interlock"
+
+
 def tokens_folder() -> Path:
     """Where tokens of users are kept, each in a file that only its owner reads."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "interlock" / "tokens"
+    return state_folder() / "tokens"
 
 
 def _of_url(words: Words, aim: Aim) -> dict[str, Any]:

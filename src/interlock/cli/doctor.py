@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 
 import msgspec
 
 from .checkup import Checkup, Finding
 from .connecting import OPTIONS, OPTIONS_HELP, client_options
 from .failing import FAILED, OK, UNAUTHORIZED, USAGE, Failure
-from .pointing import aim_of
+from .pointing import Aim, aim_of
 from .progress import Progress
 from .showing import as_json, is_colourful, say
-from .words import read_words
+from .words import Words, read_words
 
 __all__ = ["HELP", "command", "finding_lines"]
 
@@ -53,24 +54,30 @@ def command(words: list[str]) -> int:
     colour = is_colourful(sys.stdout)
     if not json:
         say(f"interlock doctor {aim.name}\n")
-    options = {name: each for name, each in client_options(given, aim, Progress()).items() if "elicit" not in name}
-    checkup = Checkup(aim, options, lambda finding: None if json else say("\n".join(finding_lines(finding, colour))))
-    logger, quiet = logging.getLogger("interlock.client"), logging.NullHandler()
-    logger.addHandler(quiet)  # what it has to say of the server, we say
-    try:
-        findings = asyncio.run(checkup.run())
-    finally:
-        logger.removeHandler(quiet)
+    checkup = _checkup(given, aim, lambda finding: None if json else say("\n".join(finding_lines(finding, colour))))
+    findings = _run(checkup)
     state, said = _verdict(findings, given.flag("strict"))
-    say(
-        as_json({"target": aim.name, "state": state, "findings": msgspec.to_builtins(findings)})
-        if json
-        else f"\n{said}"
-    )
+    told = {"target": aim.name, "state": state, "findings": msgspec.to_builtins(findings)}
+    say(as_json(told) if json else f"\n{said}")
     if state != "fail":
         return OK
     only_login = [finding.step for finding in findings if finding.state == "fail"] == ["auth"]
     return UNAUTHORIZED if checkup.wants_login and only_login else FAILED
+
+
+def _checkup(given: Words, aim: Aim, tell: Callable[[Finding], None]) -> Checkup:
+    """Nobody is asked anything meanwhile."""
+    options = {name: each for name, each in client_options(given, aim, Progress()).items() if "elicit" not in name}
+    return Checkup(aim, options, tell)
+
+
+def _run(checkup: Checkup) -> list[Finding]:
+    logger, quiet = logging.getLogger("interlock.client"), logging.NullHandler()
+    logger.addHandler(quiet)  # what it has to say of the server, we say
+    try:
+        return asyncio.run(checkup.run())
+    finally:
+        logger.removeHandler(quiet)
 
 
 def finding_lines(finding: Finding, colour: bool = False) -> list[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..host.pages import Opener, open_in_browser, page_at
 from ..revisions.forms import check_content
 from ..wire.errors import InvalidParams
-from .loose import items_of, members_of
+from ..wire.loose import items_of, members_of
 from .showing import one_line, plain
 from .terminal import Person
 
@@ -20,20 +21,14 @@ __all__ = ["Answerer", "choices_of", "read_field"]
 _MOST_FIELDS = 100  # of one form; nobody fills in more, and a longer one is declined
 _MOST_TRIES = 5  # at one field; then the form is cancelled
 _YES, _NO = ("y", "yes", "true", "1", "on"), ("n", "no", "false", "0", "off")
-Opened = Callable[[str], bool]
-
-
-def _browse(url: str) -> bool:
-    """By the means of the platform, never by a shell."""
-    import webbrowser  # few servers ask for it
-
-    return webbrowser.open(url)
 
 
 class Answerer:
     """The callbacks `elicit` and `elicit_url` of a client, with a person behind them."""
 
-    def __init__(self, person: Person, browse: Opened = _browse, before: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, person: Person, browse: Opener = open_in_browser, before: Callable[[], None] = lambda: None
+    ) -> None:
         """`before` is called before anything is said: whatever is drawn on the terminal must make room."""
         self._person, self._browse, self._before = person, browse, before
 
@@ -95,31 +90,20 @@ class Answerer:
 
     async def page(self, params: dict[str, Any]) -> dict[str, Any]:
         """A page to open. The whole address is shown, and its host by itself: that is what has to be trusted."""
-        url = str(params.get("url", ""))
-        host = _host_of_page(url)
         self._begin(params)
-        self._person.say(f"It wants you to open this page:\n  {plain(url)}")
-        if host is None:
-            self._person.say("declined: this is no address of the web")
+        self._person.say(f"It wants you to open this page:\n  {plain(str(params.get('url', '')))}")
+        try:
+            page = page_at(params.get("url"))
+        except InvalidParams as error:
+            self._person.say(f"declined: {plain(error.message)}")
             return {"action": "decline"}
-        self._person.say(f"  at the host: {host}")
+        self._person.say(f"  at the host: {page.host}")
+        for warning in page.warnings:
+            self._person.say(f"  careful: {warning}")
         agreed = await self._agreed("Open it in a browser?")
-        if agreed["action"] == "accept" and not self._browse(url):
+        if agreed["action"] == "accept" and not await self._browse(page.url):
             self._person.say("No browser could be started: open the address above yourself.")
         return agreed
-
-
-def _host_of_page(url: str) -> str | None:
-    """As it is looked up (a name in foreign letters may look like another one); None for what is no web page."""
-    from urllib.parse import urlsplit  # few servers ask for it
-
-    try:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable():
-            return None
-        return parts.hostname.encode("idna").decode("ascii")
-    except ValueError:
-        return None
 
 
 def _shown(name: str, field: Mapping[str, Any], required: bool) -> str:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..wire.loose import items_of, members_of
 from .failing import USAGE, Failure
-from .loose import items_of, members_of
 from .showing import one_line
 
 __all__ = ["read_arguments", "read_texts", "signature_of", "types_of"]
@@ -188,7 +188,7 @@ def _check(found: Mapping[str, Any], known: Mapping[str, Any], schema: Mapping[s
     missing = [each for each in required if isinstance(each, str) and each not in found]
     strange = [each for each in found if each not in known] if schema.get("additionalProperties") is False else []
     if missing or strange:
-        told = f"{', '.join(missing)} must be given" if missing else f"there is no argument {strange[0]!r}"
+        told = f"{one_line(', '.join(missing))} must be given" if missing else f"there is no argument {strange[0]!r}"
         raise Failure(told, code=USAGE, hint=f"it takes: {signature_of(schema) or 'nothing'}")
 
 

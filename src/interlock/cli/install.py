@@ -59,7 +59,6 @@ _MOST_SOURCE = 1024 * 1024
 class Place(msgspec.Struct, frozen=True):
     """One program's list."""
 
-    word: str
     program: Program
     file: Path
 
@@ -241,7 +240,7 @@ def place_of(said: Words, around: Surroundings) -> Place:
         told = "which program?" if word is None else f"there is no program {display(word, 60)!r}"
         raise Failure(told, code=USAGE, hint=f"--to {', '.join(PROGRAMS)} or json")
     if "config" in said.options:
-        return Place(word, program, Path(said.options["config"]).expanduser().absolute())
+        return Place(program, Path(said.options["config"]).expanduser().absolute())
     of_project = said.flag("project")
     found = program.place(around, of_project=of_project)
     if found is None:
@@ -249,4 +248,4 @@ def place_of(said: Words, around: Surroundings) -> Place:
     if not of_project and not program.is_there(around):
         told = f"{program.title} is not installed for this user: nothing of it is at {display(str(found), 300)}"
         raise Failure(told, hint="--config FILE, if it keeps its file elsewhere")
-    return Place(word, program, found)
+    return Place(program, found)

@@ -12,12 +12,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LineReader"]
+from ..auth.records import OPEN_FLAGS
 
-_MOST_HISTORY = 1_000
+__all__ = ["LineReader", "editor_or_none", "keep_history", "prepare"]
+
+_MOST_HISTORY = 1_000  # lines that are kept
 Complete = Callable[[str, str], Sequence[str]]
 """(the whole line, the word at its end) → what the word may become. Called in the reading thread."""
 
@@ -28,9 +31,9 @@ class LineReader:
     def __init__(self, history: Path | None = None, complete: Complete | None = None) -> None:
         self._history, self._complete = history, complete
         self._candidates: list[str] = []
-        self._readline = _readline() if sys.stdin.isatty() else None
-        if self._readline is not None:
-            self._set_up(self._readline)
+        self._editor = editor_or_none() if sys.stdin.isatty() else None
+        if self._editor is not None:
+            prepare(self._editor, self._candidate, history)
 
     def completes(self, complete: Complete) -> None:
         self._complete = complete
@@ -63,24 +66,13 @@ class LineReader:
 
     # --- history and completion -------------------------------------------------------------------
 
-    def _set_up(self, readline: Any) -> None:
-        readline.set_completer_delims(" \t\n")
-        readline.set_completer(self._candidate)
-        readline.parse_and_bind("tab: complete")
-        readline.set_history_length(_MOST_HISTORY)
-        if self._history is not None and self._history.is_file():
-            try:
-                readline.read_history_file(self._history)
-            except OSError:
-                return
-
     def _candidate(self, word: str, number: int) -> str | None:
         if number == 0:
             self._candidates = self._found(word)
         return self._candidates[number] if number < len(self._candidates) else None
 
     def _found(self, word: str) -> list[str]:
-        line = self._readline.get_line_buffer() if self._readline is not None else word
+        line = self._editor.get_line_buffer() if self._editor is not None else word
         try:
             return [*self._complete(line, word)] if self._complete is not None else []
         except Exception:  # whoever types must not be stopped by what only helps
@@ -88,19 +80,36 @@ class LineReader:
 
     def close(self) -> None:
         """Keep what was typed."""
-        if self._readline is None or self._history is None:
-            return
-        try:
-            self._history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._history, os.O_WRONLY | os.O_CREAT, 0o600))
-            self._readline.write_history_file(self._history)
-        except OSError:
-            return
+        if self._editor is not None and self._history is not None:
+            keep_history(self._editor, self._history)
 
 
-def _readline() -> Any:
+# --- the line editor ------------------------------------------------------------------------------
+
+
+def editor_or_none() -> Any:
+    """The line editor of the platform, where it has one."""
     try:
         import readline
     except ImportError:  # there is none on Windows
         return None
     return readline
+
+
+def prepare(editor: Any, completer: Callable[[str, int], str | None], history: Path | None) -> None:
+    """Tab asks `completer`, and what was typed before can be called back."""
+    editor.set_completer_delims(" \t\n")
+    editor.set_completer(completer)
+    editor.parse_and_bind("tab: complete")
+    if history is not None:
+        with suppress(OSError):
+            editor.read_history_file(str(history))
+
+
+def keep_history(editor: Any, history: Path) -> None:
+    """In a file that only its owner reads, from its first moment on."""
+    with suppress(OSError):
+        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(history, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
+        editor.set_history_length(_MOST_HISTORY)
+        editor.write_history_file(str(history))

@@ -14,9 +14,9 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.json_schema import validator_of
+from ..wire.loose import items_of, members_of, text_of
 from ..wire.patterns import pattern
 from ..wire.uri_expansion import expand
-from .loose import items_of, members_of, text_of
 from .showing import one_line
 
 __all__ = ["Remark", "State", "lint_prompts", "lint_resources", "lint_templates", "lint_tools"]

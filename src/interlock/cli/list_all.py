@@ -8,10 +8,10 @@ from typing import Any
 from ..client.client import Client
 from ..client.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Listing
 from ..wire.errors import MethodNotFound
+from ..wire.loose import items_of
 from .connecting import OPTIONS, OPTIONS_HELP, talk
 from .failing import OK, USAGE, Failure
 from .giving import signature_of
-from .loose import items_of
 from .progress import Progress
 from .showing import as_json, builtins_of, one_line, plain, say, table
 from .words import read_words

@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 from time import monotonic
 from typing import TextIO
 
-from .showing import one_line
+from .showing import one_line, writable
 
 __all__ = ["Progress"]
 
@@ -30,7 +30,8 @@ class Progress:
             return
         self._next, self._drawn = now + _AGAIN, True
         columns = get_terminal_size((80, 24)).columns
-        self._stream.write(f"\r\x1b[K{bar(done, total, message)[: max(1, columns - 1)]}")
+        shown = writable(bar(done, total, message), self._stream)[: max(1, columns - 1)]
+        self._stream.write(f"\r\x1b[K{shown}")
         self._stream.flush()
 
     def clear(self) -> None:

@@ -6,7 +6,6 @@ The client lives on a loop in a thread of its own and goes on while a line is ty
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import sys
 from collections.abc import Callable, Coroutine
@@ -19,8 +18,9 @@ from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
 from .call import call
 from .complete import complete
-from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, tokens_folder
+from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, state_folder
 from .failing import INTERRUPTED, OK, USAGE, Failure
+from .line_reader import editor_or_none, keep_history, prepare
 from .list_all import LISTS, offered, offered_text
 from .pointing import aim_of
 from .progress import Progress
@@ -44,13 +44,12 @@ usage: interlock shell TARGET [--no-history]
   --no-history                 neither read nor write the lines that were typed before
 
 {OPTIONS_HELP}"""
-_MOST_HISTORY = 1000  # lines that are kept
 _SUGGEST_SECONDS = 3.0  # that a key press waits for the server
 
 
 def history_file() -> Path:
     """Beside the tokens, and as private: what is typed may be a secret."""
-    return tokens_folder().parent / "history"
+    return state_folder() / "history"
 
 
 def command(words: list[str]) -> int:
@@ -179,37 +178,21 @@ def _typed(shell: Shell, history: Path | None) -> int:
             continue
         code = shell.do(line)
     if editor is not None and history is not None:
-        _keep(editor, history)
+        keep_history(editor, history)
     return OK if interactive else code
 
 
 def _editor(shell: Shell, history: Path | None) -> Any:
-    """The line editor of the platform, or None where there is none."""
-    try:
-        import readline
-    except ImportError:
+    editor = editor_or_none()
+    if editor is None:
         return None
     found: list[str] = []
 
     def complete_word(text: str, state: int) -> str | None:
         if state == 0:
-            fitting = shell.suggestions(readline.get_line_buffer()[: readline.get_endidx()])
+            fitting = shell.suggestions(editor.get_line_buffer()[: editor.get_endidx()])
             found[:] = [word if word.endswith("=") else f"{word} " for word in fitting]
         return found[state] if state < len(found) else None
 
-    readline.set_completer_delims(" \t")
-    readline.set_completer(complete_word)
-    readline.parse_and_bind("tab: complete")
-    if history is not None:
-        with suppress(OSError):
-            readline.read_history_file(str(history))
-    return readline
-
-
-def _keep(editor: Any, history: Path) -> None:
-    """In a file that only its owner reads, from its first moment on."""
-    with suppress(OSError):
-        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(history, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        editor.set_history_length(_MOST_HISTORY)
-        editor.write_history_file(str(history))
+    prepare(editor, complete_word, history)
+    return editor

@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 import msgspec
 
-from .loose import members_of
+from ..wire.display import display_lines
+from ..wire.loose import members_of
 
 __all__ = [
     "plain",
@@ -28,15 +29,13 @@ __all__ = [
     "contents_text",
     "is_colourful",
     "table",
+    "writable",
 ]
 
 
 def plain(text: str) -> str:
     """The whole text, fit for a terminal."""
-    text = text.replace("\r\n", "\n")
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    return display_lines(text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -70,9 +69,13 @@ def note(text: str) -> None:
 
 
 def _print(text: str, stream: TextIO) -> None:
+    print(writable(text, stream), file=stream, flush=True)
+
+
+def writable(text: str, stream: TextIO) -> str:
     """What the terminal has no letter for is escaped as well, instead of ending the command."""
     encoding = stream.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def is_colourful(stream: TextIO) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..client.client import Client
+from ..wire.loose import items_of, members_of
 from ..wire.uri_expansion import expressions_in
 from .forms import choices_of
 from .giving import types_of
 from .list_all import list_one
-from .loose import items_of, members_of
 
 __all__ = ["WORDS", "candidates"]
 

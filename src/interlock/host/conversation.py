@@ -22,6 +22,7 @@ import msgspec
 from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import InterlockError, LocalError
+from .cost import tokens
 from .models.model import (
     CallPart,
     End,
@@ -226,13 +227,15 @@ class Conversation:
         """With its last step the model may not call any more: it shall say how far it came."""
         facts = self.model.facts
         most = min(self._max_tokens, facts.longest)
-        trimmed = trim(self.messages, (self._budget or facts.context) - most)
+        system = "\n\n".join(part for part in (self._system, self._host.about()) if part)
+        beside = most + tokens(system) + sum(tokens(tool) for tool in tools)
+        trimmed = trim(self.messages, (self._budget or facts.context) - beside)
         if trimmed.cut or trimmed.dropped:
             self.messages = trimmed.messages
             self._tell(Shortened(trimmed.cut, trimmed.dropped))
         return ModelRequest(
             messages=[*self.messages],
-            system="\n\n".join(part for part in (self._system, self._host.about()) if part) or None,
+            system=system or None,
             tools=tools,
             tool_choice="none" if last else "auto",
             max_tokens=most,

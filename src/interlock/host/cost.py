@@ -9,7 +9,6 @@ is, which is far more than a picture costs: count pictures apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ from msgspec import UNSET
 
 from ..wire.types.tools import Tool
 
-__all__ = ["of_all", "of_tool", "tokens"]
+__all__ = ["of_tool", "tokens"]
 
 _ASCII = bytes(range(128))
 _AROUND = 12  # tokens that a model's API puts around each tool: the words "name", "description", "parameters", …
@@ -36,8 +35,3 @@ def of_tool(name: str, tool: Tool) -> int:
     annotations and output schema are not for models."""
     text = 0 if tool.description is UNSET else tokens(tool.description)
     return _AROUND + tokens(name) + text + tokens(tool.input_schema)
-
-
-def of_all(tools: Iterable[tuple[str, Tool]]) -> int:
-    """All of them together, each with its name."""
-    return sum(of_tool(name, tool) for name, tool in tools)

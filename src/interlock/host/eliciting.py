@@ -6,10 +6,7 @@ as text, agreed to by its whole address, and only then opened, where neither the
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, cast
 
@@ -18,24 +15,15 @@ from ..server.rate_limits import Buckets, Rate
 from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams
 from .deeds import Deed, Denied
-from .pages import page_at
+from .pages import Opener, open_in_browser, page_at
 from .sampling import Through
 from .user import Ask, Leave, Notice, User
 
-__all__ = ["Asker", "Opener", "open_in_browser"]
+__all__ = ["Asker"]
 
-log = logging.getLogger("interlock.host")
-Opener = Callable[[str], Awaitable[bool]]
 _RATE = Rate(0.5, 20)  # questions of one server, and so many at once after a rest (ELIC-47)
 _TRIES = 3  # for a form whose answer does not fit it
 _MOST_OPENED = 256  # pages whose end is waited for; the oldest is forgotten
-
-
-async def open_in_browser(url: str) -> bool:
-    """The user's own browser: neither we nor a model can see what happens there."""
-    import webbrowser  # few hosts are ever asked for it
-
-    return await asyncio.to_thread(webbrowser.open, url)
 
 
 class Asker:

@@ -32,7 +32,6 @@ from .audit import Audit, FileAudit
 from .capping import Cap
 from .catalogue import Catalogue
 from .cost import tokens
-from .eliciting import Opener, open_in_browser
 from .events import CatalogueChange, Events, Following, OnEvent
 from .gate import Gate
 from .keeping import files_in
@@ -42,6 +41,7 @@ from .members import Hooks, Member, MemberChange, Seat
 from .models.model import Model
 from .names import Identity
 from .offers import Bounds, Offer, part_of
+from .pages import Opener, open_in_browser
 from .pins import Definition, Definitions, Item, Pins
 from .policy import Policy
 from .policy_file import read_policy
@@ -254,8 +254,8 @@ class Host(Verbs):
     def _note(self, server: str, note: str) -> None:
         self._tell("cut", server, f"the server {_name(server)}: {note}")
 
-    def _tell(self, kind: NoticeKind, server: str, text: str) -> None:
-        notice = Notice(kind=kind, text=text, server=server)
+    def _tell(self, kind: NoticeKind, server: str, text: str, name: str = "") -> None:
+        notice = Notice(kind=kind, text=text, server=server, name=name)
         self._events.tell(notice)
         try:
             self.user.tell(notice)

@@ -70,8 +70,6 @@ _FETCHING = frozenset(
     )
 )
 
-_SHORTEST_HIDDEN = 6  # characters: a shorter text would be hidden in the middle of innocent words
-
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Of one server. Exactly one of `command` and `url` is there."""
@@ -180,7 +178,7 @@ def _of_url(server: str, url: str, headers: Mapping[str, str]) -> Launch:
         server=server,
         url=url,
         headers=tuple(sorted(name.lower() for name in headers)),
-        hide=tuple(value for value in headers.values() if len(value) >= _SHORTEST_HIDDEN),
+        hide=tuple(headers.values()),
     )
 
 

@@ -1,12 +1,15 @@
 """Pages that servers ask to be opened: looked at as text only, and shown so that nobody mistakes where they lead.
 
-Nothing here fetches anything (client/elicitation#safe-url-handling): not the page, not its title, not its icon.
+Only the user's own browser fetches anything (client/elicitation#safe-url-handling): neither the page nor its title nor
+its icon is looked at here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
+from collections.abc import Awaitable, Callable
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -14,8 +17,10 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import InvalidParams
 
-__all__ = ["Page", "page_at"]
+__all__ = ["Opener", "Page", "open_in_browser", "page_at"]
 
+Opener = Callable[[str], Awaitable[bool]]
+"""Shows the page at an address to the user; False where that cannot be."""
 _LONGEST = 8_192
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63}){0,126}\.?")
 
@@ -29,6 +34,13 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     """As it is looked up: a name of other letters in the xn-- form, which cannot be mistaken for another."""
     warnings: tuple[str, ...] = ()
+
+
+async def open_in_browser(url: str) -> bool:
+    """By the means of the platform, never by a shell: neither we nor a model can see what happens there."""
+    import webbrowser  # few are ever asked for it
+
+    return await asyncio.to_thread(webbrowser.open, url)
 
 
 def page_at(url: object) -> Page:

@@ -31,6 +31,7 @@ ItemKind = Literal["tool", "prompt", "template", "instructions"]
 Change = Literal["unapproved", "new", "changed", "renamed", "doubled", "vanished"]
 _KEPT_BYTES = 16 * 1024  # of one definition, to show what changed; of a longer one only the digest is kept
 _KEPT_IN_ALL = 8 * 1024 * 1024  # of all definitions of a server
+_MOST_PINS = 20_000  # of a server; the oldest is forgotten: what it pinned is new again
 
 
 class Item(NamedTuple):
@@ -183,13 +184,17 @@ def _decoded(data: bytes | None) -> _Table | None:
 
 
 def _bounded(table: _Table) -> _Table:
-    """Digests of all, texts for the newest, as long as there is room."""
+    """The digests of the newest, and their texts as long as there is room for them as they are written."""
+    places = [(pin.at, kind, name) for kind, pins in table.items() for name, pin in pins.items()]
     room = _KEPT_IN_ALL
-    for pins in table.values():
-        for name, pin in sorted(pins.items(), key=lambda each: -each[1].at):
-            room -= len(pin.text)
-            if room < 0 and pin.text:
-                pins[name] = msgspec.structs.replace(pin, text="")
+    for number, (_, kind, name) in enumerate(sorted(places, reverse=True)):
+        if number >= _MOST_PINS:
+            del table[kind][name]
+            continue
+        pin = table[kind][name]
+        room -= len(msgspec.json.encode(pin.text))
+        if room < 0 and pin.text:
+            table[kind][name] = msgspec.structs.replace(pin, text="")
     return table
 
 

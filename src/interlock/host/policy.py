@@ -149,10 +149,6 @@ class Policy:
         applying = [rule for rule in known.by_arguments if rule.applies(arguments)]
         return self._verdict(deed, (*known.fixed, *applying)) if applying else known.verdict
 
-    def looks_at_arguments(self, deed: Deed) -> bool:
-        """Can the verdict differ for the same deed with other arguments?"""
-        return bool(self._of(deed).by_arguments)
-
     def _of(self, deed: Deed) -> _Known:
         hints = deed.hints and tuple(hinted(deed.hints, hint) for hint in _UNSAID)
         foreign = deed.foreign if deed.sources else deed.sources
@@ -173,7 +169,7 @@ class Policy:
         if not rules:
             return self._default(deed)
         rule = max(rules, key=lambda each: _STRICTNESS[each.decision])
-        because = rule.because or f"the rule {display(rule.id, 60)!r} says {rule.decision}"
+        because = display(rule.because, 500) or f"the rule {display(rule.id, 60)!r} says {rule.decision}"
         return Verdict(rule.decision, because, rule.id, _offered(rule, deed.kind))
 
     def _default(self, deed: Deed) -> Verdict:

@@ -11,8 +11,9 @@ from typing import Any
 from ..server.rate_limits import Buckets, Rate
 from ..wire.errors import InternalError
 from .deeds import Deed, Denied
-from .eliciting import Asker, Opener, open_in_browser
+from .eliciting import Asker
 from .models.model import Model
+from .pages import Opener, open_in_browser
 from .rooting import Root, Rooting
 from .sampling import Context, Sampler, SamplingBounds, Through
 from .user import User

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from ..wire.display import display
 from ..wire.errors import LocalError
 
 __all__ = ["Root", "Rooting", "root_at"]
@@ -150,7 +151,8 @@ class Rooting:
         try:
             await self._changed(server)
         except Exception as error:  # one server that is away must not end the watch for all
-            log.warning("! %s could not be told that its roots changed: %s", server, error)
+            shown = display(server, 60), display(str(error), 200)
+            log.warning("! %s could not be told that its roots changed: %s", *shown)
 
     async def close(self) -> None:
         if self._watching is not None:

@@ -27,7 +27,6 @@ __all__ = ["Context", "Sampler", "SamplingBounds", "Through"]
 _REJECTED = -1  # client/sampling#error-handling
 _WRITTEN = ("thisServer", "allServers")
 _MODES = ("auto", "required", "none")
-_MOST_SERVERS = 1_000
 
 Context = Callable[[str, str], Awaitable[str | None]]
 """(server, "thisServer" | "allServers") → what of the context it may see, or None. Whatever belongs to another server
@@ -71,7 +70,7 @@ class Sampler:
     ) -> None:
         self._server, self._gate, self._user, self._models = server, gate, user, models
         self._bounds, self._context = bounds, context
-        self._pace = Buckets(bounds.requests, _MOST_SERVERS)
+        self._pace = Buckets(bounds.requests, 1)
         self.declares: dict[str, Any] = {"tools": {}} | ({"context": {}} if context is not None else {})
         self.used = 0
         """Tokens that were used up for this server."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ..wire.display import display_lines
 from ..wire.patterns import pattern
 
 __all__ = ["schema_for_model", "text_for_model"]
@@ -22,8 +23,7 @@ _DEEPEST = 64
 
 def text_for_model(text: str) -> str:
     """The text with everything written out that cannot be seen."""
-    if not text.replace("\n", "").replace("\t", "").isprintable():
-        text = "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+    text = display_lines(text)
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) if not text.isascii() else text
 
 

@@ -19,9 +19,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ServerLogs:
-    """`tell` hears (server, text)."""
+    """`tell` hears (server, text, level)."""
 
-    def __init__(self, tell: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tell: Callable[[str, str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._tell, self._clock = tell, clock
         self._since: dict[str, float] = {}
         self._count: dict[str, int] = {}
@@ -33,7 +33,8 @@ class ServerLogs:
             if self._is_room(server):
                 text = data if isinstance(data, str) else _encode(data).decode()
                 name = f" ({display(logger, 60)})" if logger else ""
-                self._tell(server, f"{display(server, 60)}{name}: {display(level, 20)}: {display(text, _LONGEST)}")
+                told = f"{display(server, 60)}{name}: {display(level, 20)}: {display(text, _LONGEST)}"
+                self._tell(server, told, level)
 
         return on_log
 
@@ -43,6 +44,6 @@ class ServerLogs:
             over = self._count.get(server, 0) - _MOST
             self._since[server], self._count[server] = now, 0
             if over > 0:
-                self._tell(server, f"{display(server, 60)} logged {over} more messages than can be shown")
+                self._tell(server, f"{display(server, 60)} logged {over} more messages than can be shown", "notice")
         self._count[server] = self._count.get(server, 0) + 1
         return self._count[server] <= _MOST

@@ -1,7 +1,7 @@
 """What servers give, in the words a model is given: blocks of text, image and audio, each marked with where it is from.
 
-What a server says is data. It is put into results of tools and into messages that name the server, never among the
-host's own instructions (`system`), and never as if the user had said it.
+What a server says is data. It is put into results of tools and into messages that name the server, and never as if the
+user had said it. What servers say of themselves is not made here: host_tools.py marks it as theirs.
 """
 
 from __future__ import annotations

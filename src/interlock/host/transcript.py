@@ -6,6 +6,7 @@ call without its result) is put right by whoever goes on with it.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..auth.records import OPEN_FLAGS
 from ..wire.display import display
 from ..wire.errors import LocalError
 from .models.model import Message
@@ -41,16 +43,23 @@ class Transcript:
     def add(self, message: Message, sources: Iterable[str] = ()) -> None:
         line = _Line(message["role"], [*message["content"]], sorted(sources))
         data = msgspec.json.encode(line) + b"\n"
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._path, flags, 0o600)
+            file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
             try:
-                os.write(file, data)
+                _append(file, data)
             finally:
                 os.close(file)
         except OSError as error:
             raise LocalError(f"the transcript {self._path} cannot be written: {error.strerror}") from error
+
+
+def _append(file: int, line: bytes) -> None:
+    """All of it or nothing: half a line would swallow the next one."""
+    before = os.fstat(file).st_size
+    if os.write(file, line) != len(line):
+        os.ftruncate(file, before)
+        raise OSError(errno.ENOSPC, "a line could be written in part only")
 
 
 def read_transcript(path: str | Path) -> tuple[list[Message], set[str]]:

@@ -60,6 +60,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     server: str = ""
     name: str = ""
+    """Of the item; of a log, its level."""
 
 
 class User(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["display"]
+__all__ = ["display", "display_lines"]
 
 
 def display(text: str, limit: int = 2000) -> str:
@@ -11,3 +11,10 @@ def display(text: str, limit: int = 2000) -> str:
     if not shown.isprintable():
         shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in shown)
     return shown if len(text) <= limit else f"{shown}… ({len(text)} characters)"
+
+
+def display_lines(text: str) -> str:
+    """All of `text`, on the lines it has: line breaks and tabs stay, everything else unprintable is escaped."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.host.models.model import ModelError
-from interlock.host.models.pieces import block_text, call_of, json_of, members_of, number_in
+from interlock.host.models.pieces import as_text, call_of, json_of, number_in
 
 
 def test_an_event_is_an_object():
@@ -28,11 +28,6 @@ def test_arguments_that_are_none_are_told(text):
     assert "\x1b" not in call.wrong
 
 
-def test_members_of_anything():
-    assert members_of({"a": {"b": 1}}, "a") == {"b": 1}
-    assert members_of(5) == members_of({"a": 5}, "a") == members_of(None, "a") == {}
-
-
 @pytest.mark.parametrize("value", [None, -1, True, 1.5, "7", []])
 def test_what_counts_nothing_counts_as_nothing(value):
     assert number_in({"n": value}, "n") == 0
@@ -40,5 +35,5 @@ def test_what_counts_nothing_counts_as_nothing(value):
 
 
 def test_where_only_text_can_stand():
-    assert block_text({"type": "text", "text": "x"}) == "x"
-    assert "audio/wav" in block_text({"type": "audio", "mimeType": "audio/wav", "data": ""})
+    assert as_text({"type": "text", "text": "x"}) == "x"
+    assert "audio/wav" in as_text({"type": "audio", "mimeType": "audio/wav", "data": ""})

@@ -28,7 +28,7 @@ async def test_it_calls_what_it_is_told(text, arguments):
     assert (reply.calls, reply.reason) == ([CallPart("plain_1", "a__add", arguments)], "toolUse")
 
 
-@pytest.mark.parametrize("text", ["add 1", "add a='", 'add {"a"', "add [1]"])
+@pytest.mark.parametrize("text", ["add 1", "add a='", 'add {"a"', "add [1]", 'add {"a":' + "[" * 9_999])
 async def test_arguments_that_are_none_are_told(text):
     assert (await said(text)).calls[0].wrong
 

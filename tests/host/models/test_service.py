@@ -79,7 +79,7 @@ async def test_a_refusal_is_told_at_once(status, hint):
     assert (found.value.hint or "").find(hint or "") >= 0
 
 
-@pytest.mark.parametrize("body", [b"<html>no</html>", b"", b"[1]", b'{"error": "plain"}', b"\xff\xfe"])
+@pytest.mark.parametrize("body", [b"<html>no</html>", b"", b"[1]", b'{"error": "plain"}', b"\xff\xfe", b"[" * 9_999])
 async def test_errors_of_any_shape_are_read(body):
     async with HttpPeer(lambda *_: http(400, body, kind="text/html")) as peer:
         with pytest.raises(ModelRefused, match="400"):
@@ -153,6 +153,14 @@ async def test_an_event_without_end_is_cut(monkeypatch):
     async with HttpPeer(lambda *_: stream_of([b"data: " + b"x" * 2000])) as peer:
         with pytest.raises(ModelError, match="more than 1000 bytes"):
             await read(service(peer))
+
+
+async def test_an_answer_without_end_is_cut(monkeypatch):
+    monkeypatch.setattr("interlock.host.models.service._LONGEST_ANSWER", 1000)
+    async with HttpPeer(lambda *_: stream_of([b"data: x\n\n"] * 200)) as peer:
+        with pytest.raises(ModelError, match="longer than 1000 bytes"):
+            await read(service(peer))
+    assert len(peer.requests) == 1
 
 
 async def test_a_redirect_to_elsewhere_takes_no_key_there():

@@ -23,7 +23,7 @@ from .model import (
     Usage,
     blocks_of,
 )
-from .pieces import block_text, call_of, json_of, number_in
+from .pieces import as_text, call_of, json_of, number_in
 from .service import Service, key_in
 
 __all__ = ["AnthropicModel"]
@@ -107,7 +107,7 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any]:
         case "tool_result":
             return _result(block)
         case _:
-            return {"type": "text", "text": block_text(block)}
+            return {"type": "text", "text": as_text(block)}
 
 
 def _result(block: Mapping[str, Any]) -> dict[str, Any]:

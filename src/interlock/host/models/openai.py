@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from ...wire.display import display
+from ...wire.loose import members_of
 from .model import (
     End,
     Event,
@@ -23,7 +24,7 @@ from .model import (
     Usage,
     blocks_of,
 )
-from .pieces import block_text, call_of, json_of, members_of, number_in
+from .pieces import as_text, call_of, json_of, number_in
 from .service import Service, key_in
 
 __all__ = ["OpenAIModel"]
@@ -106,7 +107,7 @@ def _messages(message: Message) -> Iterable[dict[str, Any]]:
     blocks = blocks_of(message)
     results = [block for block in blocks if block["type"] == "tool_result"]
     for block in results:
-        text = "\n".join(block_text(each) for each in block.get("content") or ())
+        text = "\n".join(as_text(each) for each in block.get("content") or ())
         yield {"role": "tool", "tool_call_id": block["toolUseId"], "content": text}
     seen = [each for block in results for each in block.get("content") or () if each["type"] in ("image", "audio")]
     rest = [block for block in blocks if block["type"] != "tool_result"] + seen  # a result holds only text there
@@ -117,7 +118,7 @@ def _messages(message: Message) -> Iterable[dict[str, Any]]:
 
 
 def _said(blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    text = "\n".join(block_text(block) for block in blocks if block["type"] != "tool_use")
+    text = "\n".join(as_text(block) for block in blocks if block["type"] != "tool_use")
     found: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls := [_call(block) for block in blocks if block["type"] == "tool_use"]:
         found["tool_calls"] = calls
@@ -137,7 +138,7 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
             form = block["mimeType"].partition("/")[2].removeprefix("x-").replace("mpeg", "mp3")
             return {"type": "input_audio", "input_audio": {"data": block["data"], "format": form}}
         case _:
-            return {"type": "text", "text": block_text(block)}
+            return {"type": "text", "text": as_text(block)}
 
 
 # --- in -------------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ class _Reading:
             self._usage = Usage(number_in(usage, "prompt_tokens"), number_in(usage, "completion_tokens"))
         choices: Any = chunk.get("choices")
         for choice in cast("list[Any]", choices)[:1] if isinstance(choices, list) else ():  # there is never a second
-            yield from self._delta(members_of(choice, "delta"))
+            yield from self._delta(members_of(members_of(choice).get("delta")))
             if isinstance(reason := members_of(choice).get("finish_reason"), str):
                 self._reason = _REASONS.get(reason, reason)
 
@@ -177,7 +178,8 @@ class _Reading:
 
     def _more(self, number: int, part: Any) -> None:
         """A piece of a call. Some services leave out which one it belongs to: then its place in the list says."""
-        members, function = members_of(part), members_of(part, "function")
+        members = members_of(part)
+        function = members_of(members.get("function"))
         if isinstance(index := members.get("index"), int):
             number = index
         if number not in self._calls and len(self._calls) >= _MOST_CALLS:

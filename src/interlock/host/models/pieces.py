@@ -8,9 +8,10 @@ from typing import Any, cast
 import msgspec
 
 from ...wire.display import display
+from ...wire.loose import members_of
 from .model import CallPart, ModelError
 
-__all__ = ["block_text", "call_of", "json_of", "members_of", "number_in"]
+__all__ = ["as_text", "call_of", "json_of", "number_in"]
 
 _objects = msgspec.json.Decoder(dict[str, Any])
 
@@ -31,17 +32,11 @@ def call_of(id: str, name: str, text: str) -> CallPart:
         return CallPart(id, name, {}, f"the arguments are no JSON object: {display(text, 200)}")
 
 
-def block_text(block: Mapping[str, Any]) -> str:
+def as_text(block: Mapping[str, Any]) -> str:
     """What is left of a block where only text can stand."""
     if block.get("type") == "text":
         return cast(str, block["text"])
     return f"[{block.get('type', 'something')} of type {block.get('mimeType', 'unknown')} that this model cannot take]"
-
-
-def members_of(value: Any, name: str | None = None) -> dict[str, Any]:
-    """The members of an object, or of the object in one of them; of anything else: none."""
-    found: Any = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return found if name is None else members_of(found.get(name))
 
 
 def number_in(members: Any, name: str) -> int:

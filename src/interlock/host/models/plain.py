@@ -59,7 +59,7 @@ class PlainModel:
         id = f"plain_{self._calls}"
         try:
             return CallPart(id, tool.name, _arguments(rest))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return CallPart(id, tool.name, {}, f"the arguments cannot be read: {error}")
 
 

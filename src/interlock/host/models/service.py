@@ -28,6 +28,7 @@ from .model import ModelBusy, ModelError, ModelRefused
 __all__ = ["Service", "key_in"]
 
 _LONGEST_EVENT = 4 * 1024 * 1024
+_LONGEST_ANSWER = 64 * 1024 * 1024  # bytes of all events of one answer; more is no answer to anything
 _LONGEST_ERROR = 64 * 1024
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_PAUSE = 30.0  # seconds; a service that wants a longer one is not waited for
@@ -91,12 +92,15 @@ class Service:
             await out.close()
 
     async def _streamed(self, out: Outbound, data: bytes, headers: dict[str, str]) -> AsyncGenerator[Event]:
-        parser = EventParser(_LONGEST_EVENT)
+        parser, size = EventParser(_LONGEST_EVENT), 0
         async with asyncio.timeout(self._silence) as deadline, out.sent("POST", data, headers) as (reply, response):
             if reply.status != 200 or reply.media != "text/event-stream":
                 raise _refusal(reply, await out.whole(response, "the model"))
             loop = asyncio.get_running_loop()
             async for chunk in response.content.iter_any():
+                size += len(chunk)
+                if size > _LONGEST_ANSWER:
+                    raise ModelError(f"the model's answer is longer than {_LONGEST_ANSWER} bytes")
                 for event in _parsed(parser, chunk):
                     deadline.reschedule(None)  # whoever reads may take its time
                     yield event
@@ -128,7 +132,7 @@ def _words_in(body: bytes) -> str:
     """What the service says about its error; the shape is common to those we speak to. Keys that it repeats are not."""
     try:
         found: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
     error: Any = cast("dict[str, Any]", found).get("error") if isinstance(found, dict) else None
     message: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error

@@ -1,8 +1,8 @@
-"""cli/loose.py: any JSON may come, and nothing of it surprises."""
+"""wire/loose.py: any JSON may come, and nothing of it surprises."""
 
 import pytest
 
-from interlock.cli.loose import items_of, members_of, text_of
+from interlock.wire.loose import items_of, members_of, text_of
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "", "a", [], [1], {}, {"a": 1}])
