@@ -63,9 +63,9 @@ CREATE INDEX notes_by_tag ON tags (tag, note);
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1, description="The number of a note")]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="One line")]
-Text = Annotated[str, msgspec.Meta(max_length=20_000)]
+Text = Annotated[str, msgspec.Meta(max_length=20_000, description="What the note says")]
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
-Tags = Annotated[list[Tag], msgspec.Meta(max_length=20)]
+Tags = Annotated[list[Tag], msgspec.Meta(max_length=20, description="Words to find it by")]
 
 
 class Note(msgspec.Struct):
@@ -357,7 +357,11 @@ def count_words(
     words: Annotated[list[Annotated[str, msgspec.Meta(min_length=1, max_length=100)]], msgspec.Meta(max_length=50)],
     ctx: Context,
 ) -> dict[str, int]:
-    """Count how often each word occurs in all notes, and tell how far that is."""
+    """Count how often each word occurs in all notes, and tell how far that is.
+
+    Args:
+        words: Each is counted, as a part of longer words too.
+    """
     counts: dict[str, int] = {}
     for number, word in enumerate(words, start=1):
         counts[word] = ctx.app.count(word, stop=lambda: ctx.cancelled)

@@ -41,7 +41,7 @@ async def main() -> None:
     print("One server, one client, five revisions of MCP over stdio.")
     for revision in [*REVISIONS]:
         await tour(revision)
-    print("\nNext: put your own functions into a copy of examples/notes.py and serve it with `interlock run FILE`.")
+    print("\nNext: put your own functions into a copy of examples/notes.py, then .venv/bin/interlock run FILE")
 
 
 if __name__ == "__main__":

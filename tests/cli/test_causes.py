@@ -36,6 +36,8 @@ def with_cause(error, behind):
         (errors.ConnectionLost("it broke\nmore"), URL, {}, "it broke", "HTTP"),
         (errors.PeerClosed("it ended"), LOCAL, {}, "it ended", "by itself"),
         (errors.PeerClosed("it ended"), LOCAL, {"junk": 1, "junk_lines": ["usage:"]}, "wrote: 'usage:'", "by itself"),
+        (errors.PeerClosed("it ended", exit_code=0), LOCAL, {}, "it ended", "stays until its stdin is closed"),
+        (errors.PeerClosed("it ended", exit_code=0), LOCAL, {"messages": 1}, "it ended", "run the same command"),
         (errors.PeerClosed("it ended"), LOCAL, {"broken": 1, "junk_lines": ["{x"]}, "no JSON-RPC: '{x'", "one line"),
         (errors.HandshakeFailed("odd"), LOCAL, {}, "odd", "answers"),
         (errors.HandshakeFailed("odd"), URL, {}, "odd", "something else of the web"),

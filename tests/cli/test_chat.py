@@ -85,6 +85,21 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_starts(folder, monkeypat
     assert command(["house.py", "--home", str(folder / "home")]) == OK
     shown = capsys.readouterr().out
     assert "house is refused" in shown and "You said: add" in shown
+    assert "nobody can be asked" in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("http://127.0.0.1:8000/mcp", "127-0-0-1"),
+        ("http://[::1]:8000/mcp", "1"),
+        ("https://me:secret@mcp.example.com/", "mcp-example-com"),
+    ],
+)
+def test_a_server_at_a_url_is_called_after_its_host(folder, monkeypatch, capsys, url, name):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert command([url, "--home", str(folder / "home")]) == OK
+    assert f"  {name} is refused" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ async def test_a_form_is_asked_field_by_field_and_proposals_may_stand():
     answer, heard = await answered(FORM, "Ada", "", "y")
     assert answer == {"action": "accept", "content": {"name": "Ada", "nice": True}}
     assert "The server asks: Who\\x1b?" in heard and "as in the \\x1b[2Jpassport" in heard
-    assert "Your name: " in heard and "weeks [2]: " in heard
+    assert "Your name: " in heard and "weeks [2]: " in heard and "nice (y or n): " in heard
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -265,6 +266,14 @@ def test_a_file_is_served_over_http_and_ends_by_a_signal(tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path, capsys):
+    file = file_of(tmp_path, "from interlock import Server\nserver = Server('one')\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert command(str(file), ["--http", "--port", str(taken.getsockname()[1])]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "another process" in said[-2] and said[-1].startswith("  hint: stop that process, or take another port")
 
 
 def test_workers_of_a_file_that_is_not_there_are_not_started(tmp_path, capsys):

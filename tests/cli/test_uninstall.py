@@ -46,6 +46,14 @@ def test_what_cannot_be_taken_out_is_said(file, words, code, told):
     assert told in caught.value.message and "\x1b" not in caught.value.message
 
 
+def test_what_was_printed_is_taken_out_of_a_file_that_is_named(file):
+    with pytest.raises(Failure, match="out of which file") as caught:
+        uninstall.command(["a", "--to", "json"])
+    assert (caught.value.code, "--config FILE" in caught.value.hint) == (2, True)
+    uninstall.command(["b", "--to", "json", "--config", str(file)])
+    assert '"b"' not in file.read_text()
+
+
 def test_a_broken_file_is_left_alone(file):
     file.write_text('{"mcpServers": {"a": 1,, }}')
     with pytest.raises(Failure, match="no JSON"):

@@ -104,8 +104,9 @@ def test_every_address_is_no_name(monkeypatch, host, known):
 def test_a_port_that_is_taken_is_said():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(LocalError, match=str(port)):
+        with pytest.raises(LocalError, match=f"port {port}: another process") as caught:
             bind("127.0.0.1", port)
+    assert "another port" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("host", ["no such host", "999.1.1.1"])

@@ -105,6 +105,12 @@ def _not_started(error: SpawnFailed) -> Cause:
     return Cause(one_line(str(error), 300), todo)
 
 
+_ENDED = (
+    "is this the command of a server, over stdio? One stays until its stdin is closed; "
+    "run it by itself and look at what it prints"
+)
+
+
 def _died(error: ConnectionEnded, seen: Evidence) -> Cause:
     if seen.broken and not seen.messages:
         return _broken(seen)
@@ -115,6 +121,8 @@ def _died(error: ConnectionEnded, seen: Evidence) -> Cause:
         todo = last[1]
     if seen.messages == 0 and seen.junk:
         said += f"; on stdout it wrote: {one_line(seen.junk_lines[0], 100)!r}"
+    if error.exit_code == 0 and not seen.messages:
+        todo = todo or _ENDED
     return Cause(said, todo or "run the same command by itself and look at what it prints")
 
 

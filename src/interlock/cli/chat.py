@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..client.config import ConfigError
 from ..host.audit import FileAudit
@@ -109,6 +110,8 @@ async def _chat(words: Words) -> int:
 
 def _user(screen: Screen, floor: Floor) -> TerminalUser:
     person = terminal_or_none()
+    if person is None:
+        screen.warn("there is no terminal here, so nobody can be asked: what no rule allows is refused (--policy FILE)")
     return TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None)
 
 
@@ -179,13 +182,19 @@ def _name(aim: Aim, taken: Iterable[str]) -> str:
     if aim.kind == "config":
         name = aim.target.name
     elif aim.kind == "url":
-        name = aim.name.split("/")[2].partition(":")[0]
+        name = _host_name(aim.target)
     else:
         words = aim.target.args
         name = Path(words[-1].rpartition(":")[0] or words[-1] if aim.kind == "file" else words[0]).stem
     if name in taken:
         raise Failure(f"two servers are called {one_line(name, 60)!r}", code=USAGE, hint="name them in a configuration")
     return name
+
+
+def _host_name(url: str) -> str:
+    """Its host with `-` for dots and colons, so that its tools are `host__tool` and need no digest (host/names.py)."""
+    host = urlsplit(url).hostname or "server"
+    return host.replace(".", "-").replace(":", "-").strip("-")
 
 
 def model_of(text: str, base_url: str | None) -> Model:

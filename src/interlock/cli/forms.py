@@ -109,6 +109,8 @@ class Answerer:
 def _shown(name: str, field: Mapping[str, Any], required: bool) -> str:
     title = field.get("title")
     shown = one_line(title if isinstance(title, str) else name, 80)
+    if field.get("type") == "boolean":
+        shown += " (y or n)"
     if "default" in field:
         return f"{shown} [{one_line(str(field['default']), 60)}]"
     return shown if required else f"{shown} (may be left out)"

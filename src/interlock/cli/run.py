@@ -115,7 +115,8 @@ def run(target: str, options: Sequence[str] = ()) -> int:
             return _serve_again_and_again(target, options, orders.endpoint)
         _serve(target, orders.endpoint)
     except (_CannotRun, LocalError) as error:
-        print(f"interlock run: {error}", file=sys.stderr)
+        hint = getattr(error, "hint", None)
+        print(f"interlock run: {error}", *([f"  hint: {hint}"] if hint else []), sep="\n", file=sys.stderr)
         return 1
     return 0
 

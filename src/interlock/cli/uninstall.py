@@ -17,9 +17,10 @@ HELP = """\
 examples:
   interlock uninstall notes --to claude-desktop
   interlock uninstall notes --to vscode --project --dry-run
+  interlock uninstall notes --to json --config mcp.json
 
 usage: interlock uninstall NAME --to PROGRAM
-           --to PROGRAM    claude-desktop, claude-code, cursor, vscode, windsurf or zed
+           --to PROGRAM    claude-desktop, claude-code, cursor, vscode, windsurf or zed; json with --config FILE
            --project       out of the file of this folder, not of this user
            --config FILE   out of this file
            --dry-run       show what would change, change nothing
@@ -31,6 +32,8 @@ def command(words: list[str]) -> int:
     said = read_words(words, OPTIONS)
     if len(said.own) != 1 or said.command is not None:
         raise Failure("this takes one NAME", code=USAGE, hint="interlock help uninstall")
+    if said.options.get("to") == "json" and "config" not in said.options:
+        raise Failure("out of which file?", code=USAGE, hint="--to json --config FILE: what was printed is in no list")
     place = place_of(said, here())
     try:
         return _uninstall(place, said, said.own[0])

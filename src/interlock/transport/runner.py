@@ -8,6 +8,7 @@ skips the waiting, in whichever step.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -122,9 +123,16 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        raise LocalError(f"cannot listen on {host} port {port}: {error}") from None
+        raise _cannot_listen(host, port, error) from None
     _notice_who_vanishes(listener)
     return listener
+
+
+def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> LocalError:
+    taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+    told = LocalError(f"cannot listen on {host} port {port}: {'another process does so already' if taken else error}")
+    told.hint = "stop that process, or take another port (0 is any free one)" if taken else None
+    return told
 
 
 def _notice_who_vanishes(listener: socket.socket) -> None:
