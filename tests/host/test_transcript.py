@@ -30,6 +30,31 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     assert read_transcript(path) == ([ONE], set())
 
 
+def test_it_goes_on_after_a_crash_at_every_byte(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    for message in (ONE, TWO):
+        Transcript(path).add(message)
+    whole = path.read_bytes()
+    for end in range(len(whole) + 1):
+        path.write_bytes(whole[:end])
+        before, _ = read_transcript(path)
+        Transcript(path).add(ONE)
+        Transcript(path).add(TWO)
+        assert read_transcript(path)[0] == [*before, ONE, TWO], end
+
+
+def test_a_long_line_that_was_cut_off_is_taken_away_and_a_foreign_one_is_not(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    Transcript(path).add(ONE)
+    with path.open("ab") as file:
+        file.write(b'{"role":"user","content":[{"type":"text","text":"' + b"x" * 200_000)
+    Transcript(path).add(TWO)
+    assert read_transcript(path)[0] == [ONE, TWO]
+    path.write_bytes(b"dear diary")
+    Transcript(path).add(ONE)
+    assert path.read_bytes().startswith(b"dear diary\n{")
+
+
 @pytest.mark.parametrize("line", [b"{}", b'{"role": "system", "content": []}', b"\xff", b"5"])
 def test_anything_else_that_is_wrong_is_told(tmp_path, line):
     path = tmp_path / "talk.jsonl"
