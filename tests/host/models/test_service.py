@@ -96,8 +96,20 @@ async def test_a_key_that_is_repeated_is_not_passed_on(caplog):
 
 
 async def test_what_is_no_stream_is_an_error():
-    async with HttpPeer(lambda *_: http(200, b"{}")) as peer:
-        with pytest.raises(ModelError, match="application/json"):
+    async with HttpPeer(lambda *_: http(200, b"<p>", kind="text/html")) as peer:
+        with pytest.raises(ModelError, match="text/html"):
+            await read(service(peer))
+
+
+async def test_who_does_not_stream_answers_at_once():
+    async with HttpPeer(lambda *_: http(200, b'{"all": 1}')) as peer:
+        assert await read(service(peer)) == [b'{"all": 1}']
+
+
+async def test_an_answer_without_end_is_cut(monkeypatch):
+    monkeypatch.setattr("interlock.host.models.service._LONGEST_ANSWER", 15)
+    async with HttpPeer(lambda *_: stream_of(EVENTS)) as peer:
+        with pytest.raises(ModelError, match="more than 15 bytes"):
             await read(service(peer))
 
 

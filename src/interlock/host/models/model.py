@@ -22,6 +22,7 @@ import msgspec
 from ...wire.errors import RemoteError
 
 __all__ = [
+    "Ability",
     "CallPart",
     "End",
     "Event",

@@ -28,7 +28,7 @@ from .model import ModelBusy, ModelError, ModelRefused
 __all__ = ["Service", "key_in"]
 
 _LONGEST_EVENT = 4 * 1024 * 1024
-_LONGEST_ERROR = 64 * 1024
+_LONGEST_ANSWER = 64 * 1024 * 1024  # all events together: no model writes that much, and all of it is held
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_PAUSE = 30.0  # seconds; a service that wants a longer one is not waited for
 _FIRST_PAUSE = 0.5
@@ -74,7 +74,7 @@ class Service:
         await asyncio.sleep(seconds * random.uniform(1.0, 1.25))
 
     async def _once(self, data: bytes) -> AsyncGenerator[Event]:
-        out = Outbound(self._endpoint, Limits(message_bytes=_LONGEST_ERROR))
+        out = Outbound(self._endpoint, Limits(message_bytes=_LONGEST_EVENT))
         headers = plain_headers(self._endpoint.headers, "text/event-stream") | {"Content-Type": "application/json"}
         try:
             async with aclosing(self._streamed(out, data, headers)) as events:
@@ -91,12 +91,19 @@ class Service:
             await out.close()
 
     async def _streamed(self, out: Outbound, data: bytes, headers: dict[str, str]) -> AsyncGenerator[Event]:
-        parser = EventParser(_LONGEST_EVENT)
+        parser, taken = EventParser(_LONGEST_EVENT), 0
         async with asyncio.timeout(self._silence) as deadline, out.sent("POST", data, headers) as (reply, response):
+            if reply.status == 200 and reply.media == "application/json":  # some do not stream: it comes at once
+                body = await out.whole(response, "the model")
+                deadline.reschedule(None)
+                yield Event(data=body)
+                return
             if reply.status != 200 or reply.media != "text/event-stream":
                 raise _refusal(reply, await out.whole(response, "the model"))
             loop = asyncio.get_running_loop()
             async for chunk in response.content.iter_any():
+                if (taken := taken + len(chunk)) > _LONGEST_ANSWER:
+                    raise ModelError(f"the model sent more than {_LONGEST_ANSWER} bytes")
                 for event in _parsed(parser, chunk):
                     deadline.reschedule(None)  # whoever reads may take its time
                     yield event
