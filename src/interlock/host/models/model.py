@@ -134,6 +134,9 @@ class ModelError(RemoteError):
 class ModelRefused(ModelError):
     """It will not, whoever asks again."""
 
+    status = 0
+    """Of the service's answer, where it was one and not a stream that began."""
+
 
 class ModelBusy(ModelError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:

@@ -124,6 +124,7 @@ def _refusal(reply: Reply, body: bytes) -> ModelError:
     if reply.status == 200:
         return ModelError(f"the model answered with {display(reply.content_type, 60)!r} and not with events")
     refused = ModelRefused(told)
+    refused.status = reply.status
     if reply.status in (401, 403):
         refused.hint = "look at the key of the model, and at what it may be used for"
     elif reply.status == 404:
