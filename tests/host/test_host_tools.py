@@ -45,6 +45,19 @@ async def test_what_was_used_is_shown_again_and_the_rest_is_found():
         assert hidden in [tool.name for tool in await tools.tools_for("x")]
 
 
+async def test_more_tools_than_services_take_are_found_by_searching():
+    server = Server("many")
+    for number in range(140):
+
+        @server.tool(name=f"tool{number}")
+        async def tool() -> str:
+            return "x"
+
+    async with Host({"many": server}, user=ScriptedUser(True), budget=1_000_000) as host:
+        shown = {tool.name for tool in await HostTools(host).tools_for("tool7")}
+    assert len(shown) <= 128 and {"search_tools", "call_tool", "many__tool7"} <= shown
+
+
 async def test_a_no_is_an_answer():
     user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
     async with Host(servers(), user=user) as host:
