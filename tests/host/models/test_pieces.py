@@ -14,6 +14,12 @@ def test_an_event_is_an_object():
             json_of(data)
 
 
+def test_half_a_character_does_not_end_an_answer():
+    assert json_of(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
+    assert json_of(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+    assert call_of("1", "t", '{"a": "\\uDE00"}').arguments == {"a": "\ufffd"}
+
+
 @pytest.mark.parametrize("text, arguments", [("", {}), (" {} ", {}), ('{"a": [1]}', {"a": [1]})])
 def test_arguments_are_an_object(text, arguments):
     assert call_of("1", "t", text).arguments == arguments
