@@ -51,6 +51,18 @@ async def test_who_is_busy_is_asked_again(status):
     assert len(peer.requests) == 2
 
 
+async def test_who_is_busy_after_all_is_asked_again(monkeypatch):
+    monkeypatch.setattr("interlock.host.models.service._FIRST_PAUSE", 0.001)
+    told = b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "Oh"}}\n\n'
+    async with HttpPeer(then(stream_of([told]), stream_of(EVENTS))) as peer:
+        assert await read(service(peer)) == [b"1", b"2"]
+    other = told.replace(b"overloaded_error", b"invalid_request_error")
+    async with HttpPeer(then(stream_of([other]))) as peer:
+        assert len(await read(service(peer))) == 1  # whoever reads it knows what it means
+    async with HttpPeer(then(stream_of([*EVENTS, told]))) as peer:
+        assert len(await read(service(peer))) == 3
+
+
 async def test_but_not_for_ever_and_not_after_a_long_time():
     async with HttpPeer(lambda *_: error(529, "Overloaded", "Retry-After: 0")) as peer:
         with pytest.raises(ModelBusy, match="529: Overloaded") as found:

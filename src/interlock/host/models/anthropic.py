@@ -26,14 +26,13 @@ from .model import (
     Usage,
 )
 from .pieces import block_text, call_of, json_of, members_of, number_in
-from .service import Service, key_in
+from .service import Service, is_busy, key_in
 
 __all__ = ["AnthropicModel"]
 
 _VERSION = "2023-06-01"
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 _REASONS = {"end_turn": "endTurn", "max_tokens": "maxTokens", "stop_sequence": "stopSequence", "tool_use": "toolUse"}
-_BUSY = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
 
 class AnthropicModel:
@@ -173,8 +172,8 @@ class _Reading:
                 yield End(self._reason, Usage(self._sent, self._written))
             case {"type": "message"}:
                 yield from self._at_once(event)
-            case {"type": "error", "error": {"type": kind, "message": str(message)}}:
-                refused = ModelBusy if kind in _BUSY else ModelRefused
+            case {"type": "error", "error": {"message": str(message)}}:
+                refused = ModelBusy if is_busy(members_of(event, "error")) else ModelRefused
                 raise refused(f"the model stopped: {display(message, 500)}")
             case _:
                 pass  # pings, thoughts, and whatever comes with later versions

@@ -24,12 +24,14 @@ from ...wire.limits import Limits
 from ...wire.redaction import redact_secrets
 from ...wire.sse import Event, EventParser
 from .model import ModelBusy, ModelError, ModelRefused
+from .pieces import json_of, members_of
 
-__all__ = ["Service", "key_in"]
+__all__ = ["Service", "is_busy", "key_in"]
 
 _LONGEST_EVENT = 4 * 1024 * 1024
 _LONGEST_ANSWER = 64 * 1024 * 1024  # all events together: no model writes that much, and all of it is held
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_BUSY_WORDS = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error")
 _LONGEST_PAUSE = 30.0  # seconds; a service that wants a longer one is not waited for
 _FIRST_PAUSE = 0.5
 
@@ -59,6 +61,8 @@ class Service:
             try:
                 async with aclosing(self._once(data)) as events:
                     async for event in events:
+                        if not begun and (busy := _busy_in(event)):
+                            raise busy
                         begun = True
                         yield event
                 return
@@ -115,6 +119,19 @@ def _parsed(parser: EventParser, chunk: bytes) -> list[Event]:
         return parser.feed(chunk)
     except MessageTooLarge as error:
         raise ModelError(f"the model sent {error}") from None
+
+
+def _busy_in(event: Event) -> ModelBusy | None:
+    """Some say that they are busy only after they began to answer: nothing was passed on yet."""
+    if event.name != "error":
+        return None
+    error = members_of(json_of(event.data), "error")
+    return ModelBusy(f"the model said: {display(str(error.get('message')), 500)}") if is_busy(error) else None
+
+
+def is_busy(error: Mapping[str, Any]) -> bool:
+    """Whether it is worth another try, by what the service calls it."""
+    return error.get("type") in _BUSY_WORDS
 
 
 def _refusal(reply: Reply, body: bytes) -> ModelError:
