@@ -1,6 +1,7 @@
 """A person, a model and tools in turns."""
 
 import asyncio
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -202,6 +203,27 @@ async def test_cancelling_a_call_tells_it_and_leaves_the_talk_whole():
     assert ended == [True] and events[-1] == Cancelled()
     assert "cancelled" in conversation.messages[-1]["content"][0]["content"][0]["text"]
     assert await conversation.say("And now?") == "Still here"
+
+
+async def test_cancelled_at_every_point_it_is_taken_by_services():
+    async def slow(arguments, on_progress):
+        await asyncio.sleep(0)
+        return "x"
+
+    for ticks in range(40):
+        model = ScriptedModel([["Let me", {"s__t": {}}, {"s__u": {}}], {"s__t": {}}, "It is done"], otherwise="Yes")
+        conversation, _ = talk(model, Table(s__t=slow, s__u="y"))
+        task = asyncio.create_task(conversation.say("Go"))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        finished = not task.cancel()
+        await asyncio.wait([task])
+        await conversation.say("And now?")
+        for before, after in pairwise(conversation.messages):
+            results = [block["toolUseId"] for block in after["content"] if block["type"] == "tool_result"]
+            assert results == [block["id"] for block in before["content"] if block["type"] == "tool_use"], ticks
+        assert all(message["content"] for message in conversation.messages)
+    assert finished  # all points were tried
 
 
 async def test_cancelling_the_model_keeps_what_it_said():
