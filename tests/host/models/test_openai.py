@@ -189,6 +189,11 @@ async def test_a_broken_stream_is_an_error(events):
             await gather(model(peer).reply(ASK))
 
 
+def test_those_that_listen_have_it_in_their_names():
+    assert OpenAIModel("GPT-Audio", key="").facts.can == {"images", "tools", "audio"}
+    assert OpenAIModel("gpt-x", key="").facts.can == {"images", "tools"}
+
+
 def test_the_key_is_looked_up_and_not_shown():
     with pytest.raises(LocalError, match="OPENAI_API_KEY"):
         OpenAIModel("m", env={})

@@ -54,7 +54,7 @@ class OpenAIModel:
         env: Mapping[str, str] = os.environ,
         **service: Any,
     ) -> None:
-        self.facts = facts or ModelFacts(name=name, can=frozenset({"images", "tools"}))
+        self.facts = facts or ModelFacts(name=name, can=_abilities(name))
         self._name, self._limit_word = name, limit_word
         used = key_in(env, "OPENAI_API_KEY", "OpenAI") if key is None else key
         headers = {"Authorization": f"Bearer {used}"} if used else {}
@@ -76,6 +76,11 @@ class OpenAIModel:
                     yield found
         for found in reading.end():
             yield found
+
+
+def _abilities(name: str) -> frozenset[Ability]:
+    """Where nobody says: those that listen have it in their names, and the others refuse every sound."""
+    return frozenset({"images", "tools", "audio"} if "audio" in name.lower() else {"images", "tools"})
 
 
 # --- out ------------------------------------------------------------------------------------------
