@@ -11,6 +11,7 @@ from interlock.cli.failing import OK, USAGE, Failure
 from interlock.host.models.openai import OpenAIModel
 from interlock.host.models.plain import PlainModel
 from interlock.host.transcript import read_transcript
+from interlock.wire.errors import InterlockError
 from support.sitting import Sitting
 
 SERVER = """
@@ -131,3 +132,9 @@ def test_models_by_their_names(monkeypatch):
     local = model_of("openai:qwen3", "http://127.0.0.1:1/v1")
     assert isinstance(local, OpenAIModel) and local.facts.name == "qwen3"
     assert HELP.startswith("examples:")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    for url, word in (("https://api.others.example/v1", "max_tokens"), (None, "max_completion_tokens")):
+        assert vars(model_of("openai:m", url))["_limit_word"] == word
+    with pytest.raises(InterlockError):
+        model_of("openai:m", "http://[")
+    assert vars(model_of("openai:m", "https://eu.api.openai.com/v1"))["_limit_word"] == "max_completion_tokens"

@@ -29,6 +29,13 @@ async def test_an_error_of_the_model_ends_the_step_only():
     assert "wrong key" in text and text.endswith("Here\n")
 
 
+async def test_a_mistake_of_ours_ends_the_step_only(caplog):
+    model = ScriptedModel([KeyError("a\x1b[2J"), "still here"])
+    text = await said("hello", "again", model=model)
+    assert "as it should not: KeyError" in text and text.endswith("still here\n") and "\x1b" not in text
+    assert "a step of the chat failed" in caplog.text
+
+
 async def test_ctrl_c_stops_the_step_and_not_the_program():
     begun = asyncio.Event()
     async with chat("wait", "add a=1 b=2", server=house(begun)) as room:

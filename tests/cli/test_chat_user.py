@@ -75,6 +75,13 @@ def editor(monkeypatch, tmp_path):
 CHANGE = "import json,sys; f=sys.argv[1]; d=json.load(open(f)); d['a']=2; json.dump(d, open(f,'w'))"
 
 
+async def test_an_editor_that_cannot_be_named_sends_nothing(monkeypatch):
+    monkeypatch.setenv("VISUAL", "vi 'open quote")
+    person, stream, _ = at_terminal("e")
+    assert await person.allow(ask()) == Leave(granted=False)
+    assert "could not be edited" in stream.getvalue()
+
+
 async def test_arguments_are_edited_in_the_own_editor(editor):
     editor(CHANGE)
     person, stream, _ = at_terminal("e", "y")

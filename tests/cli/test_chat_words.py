@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from interlock import PromptMessage, Server, TextContent
 from interlock.host.conditions import conditions_of
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.policy import Policy, Rule
@@ -39,6 +40,20 @@ async def test_a_prompt_is_said_by_its_name():
     model = ScriptedModel(["Hello Ann"])
     assert (await said("/house__greet name=Ann", model=model)).endswith("Hello Ann\n")
     assert model.requests[0].messages[-1]["content"][0]["text"] == "Greet Ann!"
+
+
+async def test_a_prompt_that_ends_with_the_assistant_leaves_the_turn_to_the_user():
+    server, model = Server("house"), ScriptedModel(["I see"])
+
+    @server.prompt
+    def debug() -> list[PromptMessage]:
+        words = {"user": "It fails.", "assistant": "What\x1b[2J have you tried?"}
+        return [PromptMessage(role=role, content=TextContent(text=text)) for role, text in words.items()]
+
+    text = await said("/house__debug", "Nothing yet", server=server, model=model)
+    assert "have you tried?" in text and "\x1b" not in text and "your turn" in text
+    assert [message["role"] for message in model.requests[0].messages] == ["user", "assistant", "user"]
+    assert len(model.requests) == 1
 
 
 async def test_resources_are_attached_by_their_address():

@@ -1,7 +1,9 @@
 """A person, a model and tools in turns."""
 
 import asyncio
+from itertools import pairwise
 
+import msgspec
 import pytest
 
 from interlock.client.results import CallResult
@@ -15,7 +17,17 @@ from interlock.host.conversation import (
     Said,
     Shortened,
 )
-from interlock.host.models.model import End, ModelBusy, ModelError, ModelFacts, ModelTool, TextPart, Usage
+from interlock.host.models.model import (
+    CallPart,
+    End,
+    ModelBusy,
+    ModelError,
+    ModelFacts,
+    ModelRefused,
+    ModelTool,
+    TextPart,
+    Usage,
+)
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.speech import text_block
 from interlock.host.transcript import Transcript, read_transcript
@@ -193,6 +205,27 @@ async def test_cancelling_a_call_tells_it_and_leaves_the_talk_whole():
     assert await conversation.say("And now?") == "Still here"
 
 
+async def test_cancelled_at_every_point_it_is_taken_by_services():
+    async def slow(arguments, on_progress):
+        await asyncio.sleep(0)
+        return "x"
+
+    for ticks in range(40):
+        model = ScriptedModel([["Let me", {"s__t": {}}, {"s__u": {}}], {"s__t": {}}, "It is done"], otherwise="Yes")
+        conversation, _ = talk(model, Table(s__t=slow, s__u="y"))
+        task = asyncio.create_task(conversation.say("Go"))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        finished = not task.cancel()
+        await asyncio.wait([task])
+        await conversation.say("And now?")
+        for before, after in pairwise(conversation.messages):
+            results = [block["toolUseId"] for block in after["content"] if block["type"] == "tool_result"]
+            assert results == [block["id"] for block in before["content"] if block["type"] == "tool_use"], ticks
+        assert all(message["content"] for message in conversation.messages)
+    assert finished  # all points were tried
+
+
 async def test_cancelling_the_model_keeps_what_it_said():
     class Slow:
         facts = ModelFacts(name="slow")
@@ -226,6 +259,56 @@ async def test_a_model_that_fails_leaves_the_talk_whole():
     assert await conversation.say("Hello?") == "Here I am"
 
 
+def _refused(status, words="no"):
+    error = ModelRefused(words)
+    error.status = status
+    return error
+
+
+async def test_what_a_model_refuses_is_sent_once_more_without_pictures():
+    model = ScriptedModel([_refused(400), "I see", "Yes"])
+    conversation, events = talk(model)
+    conversation.attach([{"type": "image", "data": "aGk=", "mimeType": "image/png"}])
+    assert await conversation.say("Look") == "I see"
+    assert Shortened(1, 0) in events and "image" not in str(model.requests[1].messages)
+    await conversation.say("Again?")
+    assert "image" not in str(model.requests[2].messages)  # and not refused each time
+
+
+async def test_where_that_was_not_it_nothing_is_lost():
+    model = ScriptedModel([_refused(400), _refused(400), _refused(401)])
+    conversation, _ = talk(model)
+    conversation.attach([{"type": "image", "data": "aGk=", "mimeType": "image/png"}])
+    for _ in range(2):
+        with pytest.raises(ModelRefused):
+            await conversation.say("Look")
+    assert len(model.requests) == 3 and "image" in str(conversation.messages)
+
+
+async def test_what_tools_cost_is_counted():
+    model = ScriptedModel(otherwise="ok", facts=ModelFacts(name="small", context=1_000, longest=100))
+    conversation, events = talk(model, Table(**{"s__" + "t" * 3_000: "x"}))
+    for _ in range(2):
+        await conversation.say("word " * 20)
+    assert any(isinstance(event, Shortened) and event.dropped for event in events)
+
+
+@pytest.mark.parametrize("id", ["call_0", "", "x" * 100])
+async def test_calls_with_ids_that_repeat_get_their_own(id):
+    class Counting(ScriptedModel):
+        async def reply(self, request):
+            async for event in super().reply(request):
+                yield msgspec.structs.replace(event, id=id) if isinstance(event, CallPart) else event
+
+    model = Counting([[{"s__t": {}}, {"s__t": {}}], {"s__t": {}}, "Done"])
+    conversation, _ = talk(model, Table(s__t="x"))
+    await conversation.say("Go")
+    blocks = [block for message in conversation.messages for block in message["content"]]
+    used = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    assert len({*used}) == 3 and all(0 < len(each) <= 64 for each in used)
+    assert [block["toolUseId"] for block in blocks if block["type"] == "tool_result"] == used
+
+
 async def test_one_step_at_a_time():
     conversation, _ = talk(ScriptedModel(["a", "b"]))
     with pytest.raises(LocalError, match="nothing yet"):
@@ -234,6 +317,8 @@ async def test_one_step_at_a_time():
     await asyncio.sleep(0)
     with pytest.raises(LocalError, match="one step"):
         await conversation.say("y")
+    with pytest.raises(LocalError, match="one step"):
+        conversation.attach([text_block("between a call and its result")])
     await task
 
 

@@ -55,6 +55,19 @@ async def test_only_what_was_used_last_is_shown_again(monkeypatch):
             assert [each for each in told if "__" in each] == [name]
 
 
+async def test_more_tools_than_services_take_are_found_by_searching():
+    server = Server("many")
+    for number in range(140):
+
+        @server.tool(name=f"tool{number}")
+        async def tool() -> str:
+            return "x"
+
+    async with Host({"many": server}, user=ScriptedUser(True), budget=1_000_000) as host:
+        shown = {tool.name for tool in await HostTools(host).tools_for("tool7")}
+    assert len(shown) <= 128 and {"search_tools", "call_tool", "many__tool7"} <= shown
+
+
 async def test_a_no_is_an_answer():
     user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
     async with Host(servers(), user=user) as host:

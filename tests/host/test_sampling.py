@@ -111,6 +111,13 @@ async def test_requests_are_bounded():
         {"modelPreferences": {"costPriority": 2}},
         {"tools": [{"name": "t"}]},
         {"tools": [5]},
+        {"temperature": "hot"},
+        {"temperature": 3},
+        {"temperature": True},
+        {"stopSequences": "END"},
+        {"stopSequences": [5]},
+        {"systemPrompt": 5},
+        {"messages": [{"role": "user", "content": [5]}]},
     ],
 )
 async def test_what_is_wrong_is_refused_before_anybody_is_asked(wrong):

@@ -1,5 +1,6 @@
 """A conversation on disk."""
 
+import errno
 import os
 import stat
 
@@ -30,6 +31,31 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path):
     assert read_transcript(path) == ([ONE], set())
 
 
+def test_it_goes_on_after_a_crash_at_every_byte(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    for message in (ONE, TWO):
+        Transcript(path).add(message)
+    whole = path.read_bytes()
+    for end in range(len(whole) + 1):
+        path.write_bytes(whole[:end])
+        before, _ = read_transcript(path)
+        Transcript(path).add(ONE)
+        Transcript(path).add(TWO)
+        assert read_transcript(path)[0] == [*before, ONE, TWO], end
+
+
+def test_a_long_line_that_was_cut_off_is_taken_away_and_a_foreign_one_is_not(tmp_path):
+    path = tmp_path / "talk.jsonl"
+    Transcript(path).add(ONE)
+    with path.open("ab") as file:
+        file.write(b'{"role":"user","content":[{"type":"text","text":"' + b"x" * 200_000)
+    Transcript(path).add(TWO)
+    assert read_transcript(path)[0] == [ONE, TWO]
+    path.write_bytes(b"dear diary")
+    Transcript(path).add(ONE)
+    assert path.read_bytes().startswith(b"dear diary\n{")
+
+
 @pytest.mark.parametrize("line", [b"{}", b'{"role": "system", "content": []}', b"\xff", b"5"])
 def test_anything_else_that_is_wrong_is_told(tmp_path, line):
     path = tmp_path / "talk.jsonl"
@@ -42,10 +68,19 @@ def test_anything_else_that_is_wrong_is_told(tmp_path, line):
 def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
     path, whole = tmp_path / "talk.jsonl", os.write
     Transcript(path).add(ONE)
+    before, written = path.read_bytes(), []
+
+    def write(file, data):
+        if written:
+            raise OSError(errno.ENOSPC, "no room")
+        written.append(whole(file, data[:10]))
+        return written[0]
+
     with monkeypatch.context() as full:
-        full.setattr(os, "write", lambda file, data: whole(file, data[:10]))
-        with pytest.raises(LocalError, match="in part only"):
+        full.setattr(os, "write", write)
+        with pytest.raises(LocalError, match="no room"):
             Transcript(path).add(ONE)
+    assert path.read_bytes() == before
     Transcript(path).add(TWO)
     assert read_transcript(path)[0] == [ONE, TWO]
 

@@ -62,6 +62,13 @@ def test_the_newest_turn_stays_whatever_it_costs():
     assert trim([*TALK, *newest], 10).messages == newest
 
 
+def test_a_long_turn_loses_what_it_read_first_and_not_what_it_read_last():
+    turn = [user("go"), model("", "1"), results(("1", "x" * 9000)), model("", "2"), results(("2", "y" * 9000))]
+    found = trim(turn, 3_000)
+    assert (found.cut, found.dropped, cost(found.messages) < 3_000) == (1, 0, True)
+    assert [found.messages[index] == turn[index] for index in range(5)] == [True, True, False, True, True]
+
+
 def test_pictures_do_not_cost_their_bytes():
     picture = {"role": "user", "content": [{"type": "image", "data": "A" * 1_000_000, "mimeType": "image/png"}]}
     assert cost_of(picture) < 2_000

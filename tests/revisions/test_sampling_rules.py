@@ -48,6 +48,36 @@ def test_what_may_not(messages, why):
     assert why in what_is_wrong(messages)
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"id": 5}, "no id"),
+        ({"name": None}, "no id or no name"),
+        ({"input": "x"}, "no object"),
+        ({"type": None}, "no type"),
+        ({"type": ["text"]}, "no type"),
+    ],
+)
+def test_what_is_used_has_its_members(change, why):
+    block = {"type": "tool_use", "id": "1", "name": "add", "input": {}} | change
+    assert why in what_is_wrong([ASKED, {"role": "assistant", "content": [block]}, told("1")])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"toolUseId": 5}, "belongs to"),
+        ({"content": "x"}, "no list"),
+        ({"content": [5]}, "no list"),
+        ({"content": [{"type": "text", "text": 5}]}, "no text"),
+        ({"content": [{"type": "image", "mimeType": "image/png", "data": "!"}]}, "no base64"),
+    ],
+)
+def test_what_came_back_has_its_members(change, why):
+    block = {"type": "tool_result", "toolUseId": "1", "content": [TEXT]} | change
+    assert why in what_is_wrong([ASKED, use("1"), {"role": "user", "content": [block]}])
+
+
 ASKING = {"messages": [ASKED], "maxTokens": 5}
 
 

@@ -76,6 +76,7 @@ _OPTIONS: dict[str, Kind] = {
     "env": "texts",
     "cwd": "text",
 }
+_NEW_WORD = (".openai.com", ".openai.azure.com")
 _START_WAIT = 3_600.0  # seconds: a person may think about what is to be started; servers have bounds of their own
 
 
@@ -208,5 +209,14 @@ def model_of(text: str, base_url: str | None) -> Model:
     if kind == "anthropic":
         return AnthropicModel(name, **options)
     if base_url and not os.environ.get("OPENAI_API_KEY"):
-        options |= {"key": "", "limit_word": "max_tokens"}  # as servers on this machine have it
+        options["key"] = ""  # as servers on this machine have it
+    if base_url and not _host_of(base_url).endswith(_NEW_WORD):
+        options["limit_word"] = "max_tokens"  # the old word, which others know; the newer one is ignored or refused
     return OpenAIModel(name, **options)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:  # whoever dials it says what is wrong
+        return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from .showing import plain
 
 __all__ = ["ChatRoom", "Watched"]
 
+log = logging.getLogger("interlock.cli")
 T = TypeVar("T")
 _COMPLETION = 2.0  # seconds that a server may take to suggest something: whoever types waits
 _PROMPT = "you> "
@@ -73,6 +75,9 @@ class ChatRoom:
                 self._step.result()
         except InterlockError as error:
             self.screen.failed(plain(error.explain()))
+        except Exception as error:  # a mistake of ours ends the step: a talk is too dear to end with it
+            log.exception("! a step of the chat failed")
+            self.screen.failed(f"this failed as it should not: {type(error).__name__}: {plain(str(error))}")
         finally:
             if not self._step.done():
                 self._step.cancel()

@@ -175,11 +175,11 @@ class TerminalUser:
 
     async def _edited(self, value: Any) -> dict[str, Any] | None:
         """As JSON, in the user's own editor; None when nothing usable comes back."""
-        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
         with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
             path = Path(folder) / "edit.json"
             path.write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
             try:
+                words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
                 process = await asyncio.create_subprocess_exec(*words, str(path))
                 code = await process.wait()
                 found = json.loads(path.read_text(encoding="utf-8")) if code == 0 else None

@@ -35,8 +35,7 @@ async def obey(room: ChatRoom, line: str) -> bool:
         await COMMANDS[name][0](room, words)
         return True
     if name in room.host.catalogue.prompts:
-        await _prompt(room, name, words)
-        return False
+        return await _prompt(room, name, words)
     room.screen.failed(f"there is no command or prompt {one_line(name, 60)!r}: /help shows all")
     return True
 
@@ -182,7 +181,8 @@ async def _quit(room: ChatRoom, words: list[str]) -> None:
 # --- what is put before what is said --------------------------------------------------------------
 
 
-async def _prompt(room: ChatRoom, name: str, words: list[str]) -> None:
+async def _prompt(room: ChatRoom, name: str, words: list[str]) -> bool:
+    """True where it ends with words of the assistant: then it is the user's turn, and a model would refuse to go on."""
     pairs = [word.partition("=") for word in words]
     if any(not equals for _, equals, _ in pairs):
         raise LocalError("the arguments of a prompt are key=value")
@@ -190,6 +190,12 @@ async def _prompt(room: ChatRoom, name: str, words: list[str]) -> None:
     found = await room.host.get_prompt(name, {key: value for key, _, value in pairs})
     for message in found.messages:
         room.conversation.add({"role": message.role, "content": prompt_blocks(message.content)}, entry.server)
+    if found.messages and found.messages[-1].role == "user":
+        return False
+    for block in prompt_blocks(found.messages[-1].content) if found.messages else ():
+        room.screen.line(plain(block.get("text") or f"({block['type']})"))
+    room.screen.dim("  (it is your turn)")
+    return True
 
 
 async def attach(room: ChatRoom, line: str) -> None:

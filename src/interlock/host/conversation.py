@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
+from itertools import count
 from time import monotonic
 from typing import Any, Protocol
 
@@ -23,18 +24,21 @@ from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import InterlockError, LocalError
 from .cost import tokens
+from .lighter import lighter
 from .models.model import (
     CallPart,
     End,
     Message,
     Model,
     ModelError,
+    ModelRefused,
     ModelRequest,
     ModelTool,
     TextPart,
     Usage,
     blocks_of,
 )
+from .pairing import calls_in, paired
 from .speech import failed_block, result_block, text_block
 from .transcript import Transcript
 from .trimming import trim
@@ -53,6 +57,8 @@ __all__ = [
 ]
 
 log = logging.getLogger("interlock.host")
+_LONGEST_ID = 64
+_ENDED = "[the program ended before this came back]"
 
 
 class Offering(Protocol):
@@ -159,15 +165,17 @@ class Conversation:
         """Go on with what a transcript holds."""
         if self._busy or self.messages:
             raise LocalError("only a conversation that has not begun can go on with another")
-        self.messages, self.sources = [*messages], {*sources}
-        self._settle("[the program ended before this came back]")
+        self.messages, self.sources = paired(messages, _ENDED), {*sources}
+        self._settle(_ENDED)
 
     def attach(self, blocks: Sequence[dict[str, Any]], source: str | None = None) -> None:
         """Put something before what the user says next: a resource, or a message of a prompt."""
-        self._add({"role": "user", "content": [*blocks]}, source)
+        self.add({"role": "user", "content": [*blocks]}, source)
 
     def add(self, message: Message, source: str | None = None) -> None:
         """Put a message of either role there: prompts may hold both."""
+        if self._busy:  # it would come between a call and its result
+            raise LocalError("one step of a conversation at a time")
         self._add({"role": message["role"], "content": blocks_of(message)}, source)
 
     async def say(self, text: str | None = None) -> str:
@@ -205,6 +213,23 @@ class Conversation:
     # --- the model --------------------------------------------------------------------------------
 
     async def _answer(self, tools: Sequence[ModelTool], last: bool) -> tuple[str, list[CallPart]]:
+        """What is refused for what is in it is sent once more with less: it would be refused for ever."""
+        try:
+            return await self._asked(tools, last)
+        except ModelRefused as refused:
+            less = lighter(self.messages, refused)
+            if less is None:
+                raise
+        before, self.messages = self.messages, less.messages
+        self._tell(Shortened(less.cut, less.dropped))
+        try:
+            return await self._asked(tools, last)
+        except ModelRefused as refused:
+            if refused.status:  # that was not it
+                self.messages = before
+            raise
+
+    async def _asked(self, tools: Sequence[ModelTool], last: bool) -> tuple[str, list[CallPart]]:
         texts: list[str] = []
         calls: list[CallPart] = []
         try:
@@ -215,7 +240,7 @@ class Conversation:
                             texts.append(text)
                             self._tell(Said(text))
                         case CallPart():
-                            calls.append(event)
+                            calls.append(self._distinct(event, calls))
                         case End():
                             self._count(event)
                             return "".join(texts), calls
@@ -240,6 +265,16 @@ class Conversation:
             tool_choice="none" if last else "auto",
             max_tokens=most,
         )
+
+    def _distinct(self, call: CallPart, calls: Sequence[CallPart]) -> CallPart:
+        """The call with an id that no other has: services refuse a conversation where two have the same, and some
+        models count from the beginning with every answer."""
+        blocks = [block for message in self.messages for block in blocks_of(message) if block["type"] == "tool_use"]
+        taken = {"", *(block["id"] for block in blocks), *(each.id for each in calls)}
+        if call.id not in taken and len(call.id) <= _LONGEST_ID:
+            return call
+        fresh = next(id for number in count(len(taken)) if (id := f"call_{number}") not in taken)
+        return msgspec.structs.replace(call, id=fresh)
 
     def _count(self, end: End) -> None:
         used = end.usage
@@ -298,8 +333,5 @@ class Conversation:
 
     def _settle(self, because: str) -> None:
         """Calls that nothing came back for have come to an end all the same."""
-        blocks = blocks_of(self.messages[-1]) if self.messages else []
-        open_calls = [block for block in blocks if block["type"] == "tool_use"]
-        if open_calls:
-            calls = [CallPart(block["id"], block["name"], {}) for block in open_calls]
+        if calls := calls_in(self.messages[-1]) if self.messages else []:
             self._add({"role": "user", "content": [failed_block(call, because) for call in calls]})

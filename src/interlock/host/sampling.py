@@ -27,6 +27,7 @@ __all__ = ["Context", "Sampler", "SamplingBounds", "Through"]
 _REJECTED = -1  # client/sampling#error-handling
 _WRITTEN = ("thisServer", "allServers")
 _MODES = ("auto", "required", "none")
+_HOTTEST = 2  # that any service takes
 
 Context = Callable[[str, str], Awaitable[str | None]]
 """(server, "thisServer" | "allServers") → what of the context it may see, or None. Whatever belongs to another server
@@ -89,6 +90,8 @@ class Sampler:
             raise InvalidParams(f"sampling/createMessage: {wrong}")
         if _mode(params) not in (None, *_MODES):
             raise InvalidParams(f"sampling/createMessage: toolChoice.mode is one of {', '.join(_MODES)}")
+        if wrong := _wrong_options(params):
+            raise InvalidParams(f"sampling/createMessage: {wrong}")
         if params["maxTokens"] < 1:
             raise InvalidParams("sampling/createMessage: maxTokens is less than one")
         if wait := self._pace.take(self._server, monotonic()):
@@ -165,6 +168,18 @@ class Sampler:
             temperature=request.get("temperature"),
             stop=request.get("stopSequences") or (),
         )
+
+
+def _wrong_options(params: Mapping[str, Any]) -> str | None:
+    """Why what stands beside the messages cannot go to a model."""
+    stop: Any = params.get("stopSequences") or []
+    if not isinstance(params.get("systemPrompt"), str | None):
+        return "systemPrompt is no text"
+    if not isinstance(stop, list) or not all(isinstance(each, str) for each in cast("list[Any]", stop)):
+        return "stopSequences is no list of texts"
+    heat: Any = params.get("temperature")
+    fine = heat is None or (isinstance(heat, int | float) and not isinstance(heat, bool) and 0 <= heat <= _HOTTEST)
+    return None if fine else f"temperature lies between 0 and {_HOTTEST}"
 
 
 def _mode(request: Mapping[str, Any]) -> Any:

@@ -1,12 +1,12 @@
 """A conversation on disk: one JSON object a line, appended as it happens, readable by its owner only.
 
-A line that was cut off by a crash is the last one, and is left out when it is read again; what follows from that (a
-call without its result) is put right by whoever goes on with it.
+A line that was cut off by a crash is the last one. It is left out when it is read again, and taken away before the next
+one is written, or the two would make one line that nobody can read; what follows from that (a call without its result)
+is put right by whoever goes on with it.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +22,8 @@ from .models.model import Message
 __all__ = ["Transcript", "read_transcript"]
 
 _MOST_BYTES = 256 * 1024 * 1024
+_BLOCK = 64 * 1024
+_FIRST = b'{"role":'
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -45,21 +47,55 @@ class Transcript:
         data = msgspec.json.encode(line) + b"\n"
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
+            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
             try:
-                _append(file, data)
+                _end_last_line(file)
+                _write(file, data)
             finally:
                 os.close(file)
         except OSError as error:
             raise LocalError(f"the transcript {self._path} cannot be written: {error.strerror}") from error
 
 
-def _append(file: int, line: bytes) -> None:
-    """All of it or nothing: half a line would swallow the next one."""
+def _end_last_line(file: int) -> None:
+    size = os.fstat(file).st_size
+    if not size or os.pread(file, 1, size - 1) == b"\n":
+        return
+    start = _start_of_last(file, size)
+    if _was_cut_off(os.pread(file, size - start, start)):
+        os.ftruncate(file, start)
+    else:
+        _write(file, b"\n")  # only its end is missing, or it is nothing that we wrote
+
+
+def _was_cut_off(line: bytes) -> bool:
+    """A part of a line of ours. Of a file that somebody names by mistake nothing is taken away."""
+    try:
+        _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return line.startswith(_FIRST[: len(line)])
+    return False
+
+
+def _start_of_last(file: int, size: int) -> int:
+    end = size
+    while end:
+        begin = max(0, end - _BLOCK)
+        if (found := os.pread(file, end - begin, begin).rfind(b"\n")) >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _write(file: int, data: bytes) -> None:
+    """All of it or nothing: a disk that fills up takes a part."""
     before = os.fstat(file).st_size
-    if os.write(file, line) != len(line):
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    except OSError:
         os.ftruncate(file, before)
-        raise OSError(errno.ENOSPC, "a line could be written in part only")
+        raise
 
 
 def read_transcript(path: str | Path) -> tuple[list[Message], set[str]]:

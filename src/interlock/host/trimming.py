@@ -1,8 +1,9 @@
 """A conversation kept under its budget: what is oldest and largest goes first, and what goes is marked.
 
-Pure. The newest turn, from the user's last words on, is never touched: a model that has lost the question cannot
-answer it. Before that, results of tools are cut to a mark, oldest first; then whole turns are dropped, oldest first. A
-call and its result go together, or services refuse the rest.
+Pure. The newest turn, from the user's last words on, is never dropped: a model that has lost the question cannot
+answer it. Before that, results of tools are cut to a mark, oldest first; then whole turns are dropped, oldest first; at
+last the results within the newest turn are cut, but for those that came last. A call and its result go together, or
+services refuse the rest.
 """
 
 from __future__ import annotations
@@ -33,20 +34,27 @@ class Trimmed(msgspec.Struct, frozen=True):
 def trim(messages: Sequence[Message], budget: int) -> Trimmed:
     """As much of it as fits into `budget` tokens; the newest turn in any case."""
     kept, left = [*messages], sum(cost_of(message) for message in messages) - budget
-    cut = dropped = 0
-    newest = _turns(kept)[-1] if kept else 0
-    for index in range(newest):
+    dropped = 0
+    cut, left = _cut_results(kept, range(_turns(kept)[-1] if kept else 0), left)
+    while left > 0 and len(turns := _turns(kept)) > 1:
+        first, kept = kept[: turns[1]], kept[turns[1] :]
+        left -= sum(cost_of(message) for message in first)
+        dropped += len(first)
+    more, left = _cut_results(kept, range(len(kept) - 1), left)
+    return Trimmed(kept, cut + more, dropped)
+
+
+def _cut_results(kept: list[Message], where: range, left: int) -> tuple[int, int]:
+    """As many as it takes, in place: how many, and how many tokens are still too many."""
+    cut = 0
+    for index in where:
         if left <= 0:
             break
         smaller = _without_results(kept[index])
         if smaller is not None:
             left -= cost_of(kept[index]) - cost_of(smaller)
             kept[index], cut = smaller, cut + 1
-    while left > 0 and len(turns := _turns(kept)) > 1:
-        first, kept = kept[: turns[1]], kept[turns[1] :]
-        left -= sum(cost_of(message) for message in first)
-        dropped += len(first)
-    return Trimmed(kept, cut, dropped)
+    return cut, left
 
 
 def cost_of(message: Message) -> int:

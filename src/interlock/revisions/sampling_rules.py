@@ -28,7 +28,9 @@ def what_is_wrong_in(params: Mapping[str, Any]) -> str | None:
 
 def _is_message(message: Any) -> bool:
     members = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-    return members.get("role") in _ROLES and isinstance(members.get("content"), dict | list)
+    content = members.get("content")
+    blocks = cast("list[Any]", content if isinstance(content, list) else [content])
+    return members.get("role") in _ROLES and all(isinstance(block, dict) for block in blocks)
 
 
 def what_is_wrong(messages: Any) -> str | None:
@@ -60,6 +62,10 @@ def _wrong_blocks(blocks: list[dict[str, Any]]) -> str | None:
     """Both sides look at what is inside (client/sampling#security-considerations): it goes to a model, or to a tool."""
     for block in blocks:
         kind = block.get("type")
+        if not isinstance(kind, str):
+            return "a block has no type"
+        if kind in _OF_TOOLS and (wrong := _OF_TOOLS[kind](block)):
+            return wrong
         if kind == "text" and not isinstance(block.get("text"), str):
             return "a block of text has no text"
         if kind in ("image", "audio") and not isinstance(block.get("mimeType"), str):
@@ -67,6 +73,24 @@ def _wrong_blocks(blocks: list[dict[str, Any]]) -> str | None:
         if kind in ("image", "audio") and not _is_base64(block.get("data")):
             return f"the data of a block of {kind} is no base64"
     return None
+
+
+def _wrong_use(block: dict[str, Any]) -> str | None:
+    if not all(isinstance(block.get(name), str) for name in ("id", "name")):
+        return "a tool_use has no id or no name"
+    return None if isinstance(block.get("input"), dict) else "the input of a tool_use is no object"
+
+
+def _wrong_result(block: dict[str, Any]) -> str | None:
+    if not isinstance(block.get("toolUseId"), str):
+        return "a tool_result does not say what it belongs to"
+    content: Any = block.get("content", [])
+    if not isinstance(content, list) or not all(isinstance(each, dict) for each in cast("list[Any]", content)):
+        return "the content of a tool_result is no list of blocks"
+    return _wrong_blocks(cast("list[dict[str, Any]]", content))
+
+
+_OF_TOOLS = {"tool_use": _wrong_use, "tool_result": _wrong_result}
 
 
 def _is_base64(data: Any) -> bool:

@@ -17,10 +17,10 @@ from interlock.host.models.model import (
     gather,
 )
 from interlock.wire.errors import LocalError
-from support.http_peer import HttpPeer
+from support.http_peer import HttpPeer, http
 from support.model_api import anthropic_events, stream_of
 
-IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+IMAGE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
 TOOL = ModelTool(name="add", description="Adds.", input_schema={"type": "object", "properties": {"a": {}}})
 
 
@@ -81,7 +81,7 @@ async def test_results_images_and_the_rest():
         {"role": "user", "content": [result, empty]},
     ]
     _, sent = await asked(ModelRequest(messages=messages, temperature=0.5, stop=["END"]), "3")
-    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
     image = {"type": "image", "source": source}
     first, second, third = (message["content"] for message in sent["messages"])
     assert first[0] == image
@@ -113,6 +113,53 @@ async def test_pieces_come_one_by_one():
     async with HttpPeer(lambda *_: stream_of(anthropic_events("one two"))) as peer:
         found = [event async for event in model(peer).reply(ModelRequest(messages=[text("Hi")]))]
     assert found[:2] == [TextPart("one"), TextPart(" two")]
+
+
+async def test_one_that_does_not_stream():
+    use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
+    content = [{"type": "text", "text": "Well"}, use, 5]
+    usage = {"input_tokens": 11, "output_tokens": 7}
+    whole = {"type": "message", "role": "assistant", "content": content, "stop_reason": "tool_use", "usage": usage}
+    async with HttpPeer(lambda *_: http(200, json.dumps(whole).encode())) as peer:
+        reply = await gather(model(peer).reply(ModelRequest(messages=[text("Hi")])))
+    assert (reply.text, reply.calls, reply.reason) == ("Well", [CallPart("t1", "add", {"a": 1})], "toolUse")
+    assert reply.usage == Usage(11, 7)
+
+
+async def test_what_it_would_refuse_is_not_sent():
+    use = {"type": "tool_use", "id": "functions.a:0", "name": "made up!", "input": {}}
+    drawing = {"type": "image", "data": "PHN2Zy8+", "mimeType": "image/svg+xml"}
+    blank = {"type": "text", "text": " \n"}
+    result = {"type": "tool_result", "toolUseId": "functions.a:0", "content": [blank, drawing]}
+    messages = [
+        text("I am first", "assistant"),
+        {"role": "user", "content": [blank]},
+        {"role": "assistant", "content": [blank, use, IMAGE]},
+        {"role": "user", "content": [result]},
+        text("One"),
+        text("Two"),
+        text("And so ", "assistant"),
+    ]
+    _, sent = await asked(ModelRequest(messages=messages, temperature=1.5, stop=["\n\n", "END"]), "x")
+    assert [each["role"] for each in sent["messages"]] == ["user", "assistant", "user", "assistant"]
+    _, said, told, last = (each["content"] for each in sent["messages"])
+    assert [each["type"] for each in said] == ["text", "tool_use", "text"]
+    assert (said[1]["id"], said[1]["name"]) == ("functions_a_0", "made_up_")
+    assert [each["type"] for each in told] == ["tool_result", "text", "text"]
+    assert told[0]["tool_use_id"] == "functions_a_0"
+    assert [("image/svg+xml" in each["text"]) for each in told[0]["content"]] == [True]
+    assert last == [{"type": "text", "text": "And so"}]
+    assert (sent["temperature"], sent["stop_sequences"]) == (1.0, ["END"])
+
+
+async def test_tools_of_any_name_are_called_by_it():
+    odd = ModelTool(name="notes/add.all", input_schema={"oneOf": [{"properties": {"$a": {}, "b": {}}}]})
+    request = ModelRequest(messages=[text("Hi")], tools=[odd])
+    reply, sent = await asked(request, ("t1", "notes_add_all", "{}"), reason="tool_use")
+    assert reply.calls == [CallPart("t1", "notes/add.all", {})]
+    (tool,) = sent["tools"]
+    assert tool["input_schema"] == {"type": "object", "properties": {"b": {}}, "required": []}
+    assert "oneOf" in tool["description"] and "$a" in tool["description"]
 
 
 @pytest.mark.parametrize("kind, error", [("overloaded_error", ModelBusy), ("invalid_request_error", ModelRefused)])

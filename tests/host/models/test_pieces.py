@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.host.models.model import ModelError
-from interlock.host.models.pieces import as_text, call_of, json_of, number_in
+from interlock.host.models.pieces import block_text, call_of, json_of, members_of, number_in
 
 
 def test_an_event_is_an_object():
@@ -12,6 +12,12 @@ def test_an_event_is_an_object():
     for data in (b"[1]", b"{", b"\xff", b"[" * 100_000):
         with pytest.raises(ModelError, match="no JSON object"):
             json_of(data)
+
+
+def test_half_a_character_does_not_end_an_answer():
+    assert json_of(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
+    assert json_of(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+    assert call_of("1", "t", '{"a": "\\uDE00"}').arguments == {"a": "\ufffd"}
 
 
 @pytest.mark.parametrize("text, arguments", [("", {}), (" {} ", {}), ('{"a": [1]}', {"a": [1]})])
@@ -28,6 +34,11 @@ def test_arguments_that_are_none_are_told(text):
     assert "\x1b" not in call.wrong
 
 
+def test_members_of_anything():
+    assert members_of({"a": {"b": 1}}, "a") == {"b": 1}
+    assert members_of(5) == members_of({"a": 5}, "a") == members_of(None, "a") == {}
+
+
 @pytest.mark.parametrize("value", [None, -1, True, 1.5, "7", []])
 def test_what_counts_nothing_counts_as_nothing(value):
     assert number_in({"n": value}, "n") == 0
@@ -35,5 +46,5 @@ def test_what_counts_nothing_counts_as_nothing(value):
 
 
 def test_where_only_text_can_stand():
-    assert as_text({"type": "text", "text": "x"}) == "x"
-    assert "audio/wav" in as_text({"type": "audio", "mimeType": "audio/wav", "data": ""})
+    assert block_text({"type": "text", "text": "x"}) == "x"
+    assert "audio/wav" in block_text({"type": "audio", "mimeType": "audio/wav", "data": ""})

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from ...wire.display import display
+from .fitting import Names, fit_id, fit_tool, is_blank, joined, picture_type
 from .model import (
+    CallPart,
     End,
     Event,
     Message,
@@ -19,19 +21,18 @@ from .model import (
     ModelFacts,
     ModelRefused,
     ModelRequest,
+    ModelTool,
     TextPart,
     Usage,
-    blocks_of,
 )
-from .pieces import as_text, call_of, json_of, number_in
-from .service import Service, key_in
+from .pieces import block_text, call_of, json_of, members_of, number_in
+from .service import Service, is_busy, key_in
 
 __all__ = ["AnthropicModel"]
 
 _VERSION = "2023-06-01"
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 _REASONS = {"end_turn": "endTurn", "max_tokens": "maxTokens", "stop_sequence": "stopSequence", "tool_use": "toolUse"}
-_BUSY = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
 
 
 class AnthropicModel:
@@ -58,8 +59,9 @@ class AnthropicModel:
         return f"<AnthropicModel {self._name!r}>"
 
     async def reply(self, request: ModelRequest) -> AsyncGenerator[Event]:
-        reading = _Reading()
-        async with aclosing(self._service.events(_body(self._name, request))) as events:
+        names = Names(request.tools)
+        reading, body = _Reading(names), _Writing(names, "images" in self.facts.can).body(self._name, request)
+        async with aclosing(self._service.events(body)) as events:
             async for event in events:
                 for found in reading.read(json_of(event.data)):
                     yield found
@@ -71,50 +73,63 @@ class AnthropicModel:
 # --- out ------------------------------------------------------------------------------------------
 
 
-def _body(name: str, request: ModelRequest) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "model": name,
-        "max_tokens": request.max_tokens,
-        "messages": [_message(message) for message in request.messages],
-        "stream": True,
-    }
-    if request.system:
-        body["system"] = request.system
-    if request.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-            for tool in request.tools
-        ]
-        body["tool_choice"] = {"type": _CHOICES[request.tool_choice]}
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.stop:
-        body["stop_sequences"] = [*request.stop]
-    return body
+class _Writing:
+    """One request in the words of that API."""
+
+    def __init__(self, names: Names, images: bool) -> None:
+        self._names, self._images = names, images
+
+    def body(self, name: str, request: ModelRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": name,
+            "max_tokens": request.max_tokens,
+            "messages": _ended([self._message(message) for message in joined(request.messages)]),
+            "stream": True,
+        }
+        if request.system and request.system.strip():
+            body["system"] = request.system
+        if request.tools:
+            body["tools"] = [self._tool(tool) for tool in request.tools]
+            body["tool_choice"] = {"type": _CHOICES[request.tool_choice]}
+        if request.temperature is not None:
+            body["temperature"] = min(1.0, request.temperature)  # others go up to 2
+        if stop := [each for each in request.stop if each.strip()]:
+            body["stop_sequences"] = stop
+        return body
+
+    def _tool(self, tool: ModelTool) -> dict[str, Any]:
+        fit = fit_tool(tool, self._names, plain_keys=True)
+        return {"name": fit.name, "description": fit.description, "input_schema": fit.input_schema}
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        pictures = message["role"] == "user"  # an assistant has none there
+        return {"role": message["role"], "content": [self._block(block, pictures) for block in message["content"]]}
+
+    def _block(self, block: Mapping[str, Any], pictures: bool) -> dict[str, Any]:
+        match block["type"]:
+            case "image" if self._images and pictures and (kind := picture_type(block)):
+                return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": block["data"]}}
+            case "tool_use":
+                name = self._names.out(block["name"])
+                return {"type": "tool_use", "id": fit_id(block["id"]), "name": name, "input": block["input"]}
+            case "tool_result":
+                return self._result(block)
+            case _:
+                return {"type": "text", "text": block_text(block)}
+
+    def _result(self, block: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {"type": "tool_result", "tool_use_id": fit_id(block["toolUseId"])}
+        if content := [self._block(each, True) for each in block.get("content") or () if not is_blank(each)]:
+            found["content"] = content
+        return found | ({"is_error": True} if block.get("isError") else {})
 
 
-def _message(message: Message) -> dict[str, Any]:
-    return {"role": message["role"], "content": [_block(block) for block in blocks_of(message)]}
-
-
-def _block(block: Mapping[str, Any]) -> dict[str, Any]:
-    match block["type"]:
-        case "image":
-            source = {"type": "base64", "media_type": block["mimeType"], "data": block["data"]}
-            return {"type": "image", "source": source}
-        case "tool_use":
-            return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": block["input"]}
-        case "tool_result":
-            return _result(block)
-        case _:
-            return {"type": "text", "text": as_text(block)}
-
-
-def _result(block: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": "tool_result", "tool_use_id": block["toolUseId"]}
-    if content := [_block(each) for each in block.get("content") or ()]:
-        found["content"] = content
-    return found | ({"is_error": True} if block.get("isError") else {})
+def _ended(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Words that the assistant is to go on with may not end in white space."""
+    last = messages[-1]
+    if last["role"] == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
+    return messages
 
 
 # --- in -------------------------------------------------------------------------------------------
@@ -129,8 +144,9 @@ class _Call(msgspec.Struct):
 class _Reading:
     """One answer as its events tell it."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
         self.over = False
+        self._names = names
         self._calls: dict[int, _Call] = {}
         self._reason = "endTurn"
         self._sent = self._written = 0
@@ -148,17 +164,31 @@ class _Reading:
                     self._calls[index].parts.append(part)
             case {"type": "content_block_stop", "index": index} if index in self._calls:
                 call = self._calls.pop(index)
-                yield call_of(call.id, call.name, "".join(call.parts))
+                yield call_of(call.id, self._names.back(call.name), "".join(call.parts))
             case {"type": "message_delta"}:
                 self._ending(event)
             case {"type": "message_stop"}:
                 self.over = True
                 yield End(self._reason, Usage(self._sent, self._written))
-            case {"type": "error", "error": {"type": kind, "message": str(message)}}:
-                refused = ModelBusy if kind in _BUSY else ModelRefused
+            case {"type": "message"}:
+                yield from self._at_once(event)
+            case {"type": "error", "error": {"message": str(message)}}:
+                refused = ModelBusy if is_busy(members_of(event, "error")) else ModelRefused
                 raise refused(f"the model stopped: {display(message, 500)}")
             case _:
                 pass  # pings, thoughts, and whatever comes with later versions
+
+    def _at_once(self, message: dict[str, Any]) -> Iterable[Event]:
+        """A whole message, from a service that does not stream."""
+        blocks: Any = message.get("content")
+        for index, block in enumerate(cast("list[Any]", blocks) if isinstance(blocks, list) else ()):
+            yield from self._begun(index, block)
+            if index in self._calls:
+                call = self._calls.pop(index)
+                yield CallPart(call.id, self._names.back(call.name), members_of(block, "input"))
+        self._ending({"delta": message, "usage": message.get("usage")})
+        self.over = True
+        yield End(self._reason, Usage(self._sent, self._written))
 
     def _begun(self, index: int, block: Any) -> Iterable[Event]:
         match block:

@@ -22,6 +22,7 @@ import msgspec
 from ...wire.errors import RemoteError
 
 __all__ = [
+    "Ability",
     "CallPart",
     "End",
     "Event",
@@ -132,6 +133,9 @@ class ModelError(RemoteError):
 
 class ModelRefused(ModelError):
     """It will not, whoever asks again."""
+
+    status = 0
+    """Of the service's answer, where it was one and not a stream that began."""
 
 
 class ModelBusy(ModelError):

@@ -8,35 +8,53 @@ from typing import Any, cast
 import msgspec
 
 from ...wire.display import display
-from ...wire.loose import members_of
+from ...wire.patterns import pattern
 from .model import CallPart, ModelError
 
-__all__ = ["as_text", "call_of", "json_of", "number_in"]
+__all__ = ["block_text", "call_of", "json_of", "members_of", "number_in"]
 
+_HALF = pattern(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _objects = msgspec.json.Decoder(dict[str, Any])
 
 
 def json_of(data: bytes) -> dict[str, Any]:
     """One event's object."""
     try:
-        return _objects.decode(data or b"{}")
+        return _decoded(data or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ModelError(f"the model sent what is no JSON object: {display(repr(data[:80]), 100)}") from None
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    """Some services cut a text in the middle of a character and write its halves as escapes: these are lost, and not
+    the whole answer."""
+    try:
+        return _objects.decode(data)
+    except msgspec.DecodeError:
+        if not _HALF.search(data):
+            raise
+        return _objects.decode(_HALF.sub(rb"\\ufffd", data))
 
 
 def call_of(id: str, name: str, text: str) -> CallPart:
     """A call whose arguments the model wrote as `text`."""
     try:
-        return CallPart(id, name, _objects.decode(text.strip() or "{}"))
+        return CallPart(id, name, _decoded(text.strip().encode() or b"{}"))
     except (msgspec.DecodeError, RecursionError):
         return CallPart(id, name, {}, f"the arguments are no JSON object: {display(text, 200)}")
 
 
-def as_text(block: Mapping[str, Any]) -> str:
+def block_text(block: Mapping[str, Any]) -> str:
     """What is left of a block where only text can stand."""
     if block.get("type") == "text":
         return cast(str, block["text"])
     return f"[{block.get('type', 'something')} of type {block.get('mimeType', 'unknown')} that this model cannot take]"
+
+
+def members_of(value: Any, name: str | None = None) -> dict[str, Any]:
+    """The members of an object, or of the object in one of them; of anything else: none."""
+    found: Any = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return found if name is None else members_of(found.get(name))
 
 
 def number_in(members: Any, name: str) -> int:

@@ -24,13 +24,14 @@ from ...wire.limits import Limits
 from ...wire.redaction import redact_secrets
 from ...wire.sse import Event, EventParser
 from .model import ModelBusy, ModelError, ModelRefused
+from .pieces import json_of, members_of
 
-__all__ = ["Service", "key_in"]
+__all__ = ["Service", "is_busy", "key_in"]
 
 _LONGEST_EVENT = 4 * 1024 * 1024
-_LONGEST_ANSWER = 64 * 1024 * 1024  # bytes of all events of one answer; more is no answer to anything
-_LONGEST_ERROR = 64 * 1024
+_LONGEST_ANSWER = 64 * 1024 * 1024  # all events together: no model writes that much, and all of it is held
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_BUSY_WORDS = ("overloaded_error", "rate_limit_error", "api_error", "timeout_error")
 _LONGEST_PAUSE = 30.0  # seconds; a service that wants a longer one is not waited for
 _FIRST_PAUSE = 0.5
 
@@ -60,6 +61,8 @@ class Service:
             try:
                 async with aclosing(self._once(data)) as events:
                     async for event in events:
+                        if not begun and (busy := _busy_in(event)):
+                            raise busy
                         begun = True
                         yield event
                 return
@@ -75,7 +78,7 @@ class Service:
         await asyncio.sleep(seconds * random.uniform(1.0, 1.25))
 
     async def _once(self, data: bytes) -> AsyncGenerator[Event]:
-        out = Outbound(self._endpoint, Limits(message_bytes=_LONGEST_ERROR))
+        out = Outbound(self._endpoint, Limits(message_bytes=_LONGEST_EVENT))
         headers = plain_headers(self._endpoint.headers, "text/event-stream") | {"Content-Type": "application/json"}
         try:
             async with aclosing(self._streamed(out, data, headers)) as events:
@@ -92,15 +95,19 @@ class Service:
             await out.close()
 
     async def _streamed(self, out: Outbound, data: bytes, headers: dict[str, str]) -> AsyncGenerator[Event]:
-        parser, size = EventParser(_LONGEST_EVENT), 0
+        parser, taken = EventParser(_LONGEST_EVENT), 0
         async with asyncio.timeout(self._silence) as deadline, out.sent("POST", data, headers) as (reply, response):
+            if reply.status == 200 and reply.media == "application/json":  # some do not stream: it comes at once
+                body = await out.whole(response, "the model")
+                deadline.reschedule(None)
+                yield Event(data=body)
+                return
             if reply.status != 200 or reply.media != "text/event-stream":
                 raise _refusal(reply, await out.whole(response, "the model"))
             loop = asyncio.get_running_loop()
             async for chunk in response.content.iter_any():
-                size += len(chunk)
-                if size > _LONGEST_ANSWER:
-                    raise ModelError(f"the model's answer is longer than {_LONGEST_ANSWER} bytes")
+                if (taken := taken + len(chunk)) > _LONGEST_ANSWER:
+                    raise ModelError(f"the model sent more than {_LONGEST_ANSWER} bytes")
                 for event in _parsed(parser, chunk):
                     deadline.reschedule(None)  # whoever reads may take its time
                     yield event
@@ -114,6 +121,19 @@ def _parsed(parser: EventParser, chunk: bytes) -> list[Event]:
         raise ModelError(f"the model sent {error}") from None
 
 
+def _busy_in(event: Event) -> ModelBusy | None:
+    """Some say that they are busy only after they began to answer: nothing was passed on yet."""
+    if event.name != "error":
+        return None
+    error = members_of(json_of(event.data), "error")
+    return ModelBusy(f"the model said: {display(str(error.get('message')), 500)}") if is_busy(error) else None
+
+
+def is_busy(error: Mapping[str, Any]) -> bool:
+    """Whether it is worth another try, by what the service calls it."""
+    return error.get("type") in _BUSY_WORDS
+
+
 def _refusal(reply: Reply, body: bytes) -> ModelError:
     told = f"the model answered {reply.status}: {_words_in(body)}"
     if reply.status in _BUSY:
@@ -121,6 +141,7 @@ def _refusal(reply: Reply, body: bytes) -> ModelError:
     if reply.status == 200:
         return ModelError(f"the model answered with {display(reply.content_type, 60)!r} and not with events")
     refused = ModelRefused(told)
+    refused.status = reply.status
     if reply.status in (401, 403):
         refused.hint = "look at the key of the model, and at what it may be used for"
     elif reply.status == 404:
@@ -132,7 +153,7 @@ def _words_in(body: bytes) -> str:
     """What the service says about its error; the shape is common to those we speak to. Keys that it repeats are not."""
     try:
         found: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     error: Any = cast("dict[str, Any]", found).get("error") if isinstance(found, dict) else None
     message: Any = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else error
