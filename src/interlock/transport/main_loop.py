@@ -13,6 +13,7 @@ __all__ = ["run_main", "set_aside", "Watcher"]
 
 log = logging.getLogger("interlock.server")
 _AFTER_CANCEL = 0.5  # seconds that tasks get once they were cancelled, before the process goes without them
+_PYTHONS_OWN = 1_000  # objects: Python 3.12 begins with some hundred set aside; who sets something aside has thousands
 _YOUNG = 10_000  # objects beyond those freed again, after which garbage is looked for
 _USUAL = (700, 2000)  # what Python's versions have there
 
@@ -49,7 +50,7 @@ def set_aside(*, clean: bool = True) -> None:
     looked for when ten thousand objects more are there than last time: a few megabytes at most. An author who has
     chosen otherwise keeps what he chose.
     """
-    if not gc.get_freeze_count():
+    if gc.get_freeze_count() < _PYTHONS_OWN:
         if clean:
             gc.collect()
         gc.freeze()
@@ -65,7 +66,7 @@ def _collector_as_it_is() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(*threshold)
-        if not aside:
+        if aside < _PYTHONS_OWN:
             gc.unfreeze()
 
 
