@@ -16,7 +16,7 @@ from interlock.wire.exchange import LOCAL, Principal
 from interlock.wire.types.tools import ToolAnnotations
 from support.properties import many
 
-TOOL = Deed("tool", "files", "read_file", {"path": "/work/a"})
+TOOL = Deed("tool", "files", "read_file", {"path": "/notes/a"})
 
 
 def decided(deed: Deed, *rules: Rule) -> str:
@@ -49,7 +49,7 @@ RULES = [
 def test_the_order_of_rules_does_not_matter_and_the_strictest_counts(rules, chance: random.Random):
     shuffled = list(rules)
     chance.shuffle(shuffled)
-    for path in ("/work/a", "/etc/shadow"):
+    for path in ("/notes/a", "/etc/shadow"):
         deed = TOOL.edited({"path": path})
         applying = {rule.decision for rule in rules if rule.id != "c" or path.startswith("/etc")}
         expected = next((each for each in ("deny", "ask", "allow") if each in applying), "ask")

@@ -22,7 +22,7 @@ decision = "allow"
 kind = "tool"
 server = "files"
 name = ["read_*", "list_*"]
-arguments = { path = { within = "/home/me/work" } }
+arguments = { path = { within = "/srv/me/notes" } }
 because = "my work may be read"
 
 [[rules]]
@@ -36,7 +36,7 @@ def test_a_policy_of_toml(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text(TOML)
     policy = read_policy(path)
-    read = policy.decide(Deed("tool", "files", "read_file", {"path": "/home/me/work/a"}))
+    read = policy.decide(Deed("tool", "files", "read_file", {"path": "/srv/me/notes/a"}))
     assert (read.decision, read.rule, read.because) == ("allow", "read-work", "my work may be read")
     assert policy.decide(Deed("tool", "files", "read_file", {"path": "/etc/passwd"})).decision == "ask"
     assert policy.decide(Deed("tool", "mail", "delete_all")).decision == "deny"
@@ -102,5 +102,5 @@ def test_the_policy_of_the_documentation_is_one(tmp_path):
     [written] = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "policy.toml").write_text(written)
     policy = read_policy(tmp_path / "policy.toml")
-    assert policy.decide(Deed("tool", "files", "read_a", {"path": "/home/me/work/a"})).decision == "allow"
+    assert policy.decide(Deed("tool", "files", "read_a", {"path": "/srv/me/notes/a"})).decision == "allow"
     assert policy.decide(Deed("tool", "files", "delete_a")).because == "nothing is deleted by a model"

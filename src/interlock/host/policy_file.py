@@ -9,7 +9,7 @@
     kind = "tool"
     server = "files"
     name = ["read_*", "list_*"]
-    arguments = { path = { within = "/home/me/work" } }
+    arguments = { path = { within = "/srv/me/notes" } }
 
 A file that cannot be understood in all its parts is no policy: a rule that was meant to deny must not be passed over
 because of a slip of the pen.

@@ -164,7 +164,7 @@ class Turn:
 async def drive(flow: Generator[Step, Any, T], plan: Plan, endpoint: Endpoint, version: str | None = None) -> T:
     """Do what the flow says, step by step, up to its end; whatever it holds or has open is let go of there.
 
-    Whoever is asked for metadata is told `version`, the revision that is spoken (2025-03-26, AUTH-11). Who gives up
+    Whoever is asked for metadata is told `version`, the revision that is spoken (AUTH-11). Who gives up
     while a grant is being redeemed waits until what comes of it is kept: a refresh token is gone once it was sent, and
     the new one would be lost.
     """

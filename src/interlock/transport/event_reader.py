@@ -1,7 +1,7 @@
 """The events of one stream, over all connections on which it comes: what is new in them, and where to go on.
 
 Pure: it is fed with bytes. A stream that broke off is asked for again behind the last event that came; what comes
-twice is dropped here (2025-11-25 basic/transports#resumability-and-redelivery).
+twice is dropped here (basic/transports#resumability-and-redelivery).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The client's end of Streamable HTTP (2026-07-28): a `Link` on which every request is a POST of its own.
+"""The client's end of Streamable HTTP of the stateless era: a `Link` on which every request is a POST of its own.
 
 There is no connection to lose: each call stands or falls alone, and the next one dials again. Per call a task of its
 own reads the response, so that a slow listener never hides an answer or a sign of life; the caller waits as it does

@@ -1,7 +1,7 @@
-"""The HTTP transport of 2024-11-05, for clients that know no other: a GET whose events never end, and a POST beside it.
+"""The first HTTP transport, for clients that know no other: a GET whose events never end, and a POST beside it.
 
 The GET is the connection. Its first event says where to post; what is posted there is received, what is said in return
-are its further events, and with it the session ends (2024-11-05 basic/transports#http-with-sse). So it is a two-way
+are its further events, and with it the session ends (basic/transports#http-with-sse). So it is a two-way
 channel like a pipe, and everything above that is the same as there.
 """
 

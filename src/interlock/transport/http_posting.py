@@ -72,7 +72,7 @@ class Posting:
         self._receiver: CallReceiver  # from `open` on
         self._closing: asyncio.Task[None] | None = None
         self.version: str | None = None
-        """What both sides agreed on; every request names it then (2025-06-18 basic/transports)."""
+        """What both sides agreed on; every request names it then (basic/transports#protocol-version-header)."""
 
     async def open(self, receiver: Receiver) -> None:
         self._receiver = cast(CallReceiver, receiver)

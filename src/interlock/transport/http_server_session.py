@@ -355,7 +355,7 @@ class _Outlet:
         return await self.connection.call_on(self._stream, method, params, meta, patience)
 
     def release(self, retry_ms: int) -> bool:
-        """Let the client go and come back (2025-11-25 #sending-messages-to-the-server)."""
+        """Let the client go and come back (basic/transports#sending-messages-to-the-server)."""
         return self._stream.release(retry_ms)
 
 

@@ -1,4 +1,4 @@
-"""The client's end of Streamable HTTP as the handshake revisions have it (2025-03-26 to 2025-11-25 basic/transports).
+"""The client's end of Streamable HTTP as the handshake revisions have it (basic/transports).
 
 Each request is a POST, answered in its body or on its stream; what the server says on its own comes on one more
 stream, a GET that is opened anew whenever it ends. A stream that breaks off, or that the server lets go of on

@@ -138,7 +138,7 @@ class Sessions:
         await call.respond(400, encode_error(bad.id, bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 message")))
 
     async def _batch(self, call: HttpCall, session: Session, body: bytes) -> None:
-        """An array of requests and notifications, or one of responses (2025-03-26 basic/transports)."""
+        """An array of requests and notifications, or one of responses (basic/transports, batching)."""
         try:
             asked, heard = _sorted(read_batch(body, self._limits))
         except BadFrame as bad:

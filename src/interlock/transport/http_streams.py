@@ -2,7 +2,7 @@
 
 A stream outlives the connection that carries it. Whoever speaks appends to it; the HTTP response that is there reads
 it from its own place on. So nothing is said twice, nothing is left out, and a client that comes back reads on where it
-stopped (2025-11-25 basic/transports#resumability-and-redelivery).
+stopped (basic/transports#resumability-and-redelivery).
 """
 
 from __future__ import annotations

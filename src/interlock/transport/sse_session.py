@@ -1,4 +1,4 @@
-"""The client's end of HTTP+SSE, the first HTTP transport (2024-11-05 basic/transports#http-with-sse).
+"""The client's end of HTTP+SSE, the first HTTP transport (basic/transports#http-with-sse).
 
 One GET holds the stream on which everything comes; its first event says where to POST. Closing it ends the session,
 and so does its end: this transport has nothing to resume with.
