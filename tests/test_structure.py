@@ -164,6 +164,7 @@ def test_imports_are_late_only_where_it_pays():
         ("cli/main.py", "interlock.version"),
         ("cli/run.py", "interlock.cli.reloading"),
         ("cli/run.py", "interlock.transport.runner"),
+        ("state/sealing.py", "interlock.state.memory_store"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/outputs.py", "interlock.wire.json_schema"),
         ("server/resource_set.py", "interlock.server.templates"),

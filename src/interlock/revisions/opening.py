@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from ..wire.decoders import decoder
 from ..wire.errors import BadFrame, ConnectionEnded, InvalidParams, MethodNotFound, Refused
 from ..wire.exchange import LOCAL, Exchange, Handler, Principal, Work
 from ..wire.frames import Frame, Id, encode, encode_error
@@ -46,7 +47,7 @@ class _VersionOnly(msgspec.Struct):
     meta: _VersionMeta = msgspec.field(default_factory=_VersionMeta, name="_meta")
 
 
-_versions = msgspec.json.Decoder(_VersionOnly)
+_versions = decoder(_VersionOnly)
 _members = msgspec.json.Decoder(dict[str, Raw])
 _OLD_KEYS = frozenset({"progressToken", *TRACE_KEYS})
 

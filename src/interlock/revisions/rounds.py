@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET, Raw
 
+from ..wire.decoders import decoder
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
 from .forms import check_content
@@ -289,7 +290,7 @@ class _Known(msgspec.Struct, forbid_unknown_fields=True):
     requestState: Raw = Raw(b"")
 
 
-_known = msgspec.json.Decoder(_Known)
+_known = decoder(_Known)
 
 
 def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:

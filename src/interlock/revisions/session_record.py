@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..wire.decoders import decoder
 from ..wire.types.capabilities import ClientCapabilities, ServerCapabilities
 from ..wire.types.common import Implementation
 
@@ -29,7 +30,11 @@ class SessionRecord(msgspec.Struct, kw_only=True, frozen=True):
 
 
 encode_record = msgspec.json.Encoder().encode
-decode_record = msgspec.json.Decoder(SessionRecord).decode
+_records = decoder(SessionRecord)
+
+
+def decode_record(written: bytes) -> SessionRecord:
+    return _records.decode(written)
 
 
 def merged(base: SessionRecord, mine: SessionRecord, theirs: SessionRecord) -> SessionRecord:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
+from ..wire.decoders import decoder
 from ..wire.errors import LocalError
 from ..wire.frames import encode
 from ..wire.limits import MIB
@@ -39,7 +40,7 @@ __all__ = ["Audio", "BLOCK_TYPES", "File", "Image", "Media", "MOST_BYTES", "bloc
 MOST_BYTES = 16 * MIB  # of one file in a result; base64 makes a third more of it, and a message ends at 64 MiB
 Source: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
 
-_blocks = msgspec.json.Decoder(Content)
+_blocks = decoder(Content)
 
 
 class Media:

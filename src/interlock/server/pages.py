@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -105,12 +104,17 @@ class Catalogue(Generic[T]):
 
     def _make(self, held: list[tuple[int, T, Any]], cursor: str | UnsetType, hints: dict[str, Any]) -> Lasting:
         """What was added behind the item of that number: it may be gone, the numbers of the others never change."""
-        start = 0 if cursor is UNSET else bisect_right(held, self._position(cursor), key=_number)
+        start = 0 if cursor is UNSET else self._start(held, cursor)
         end = len(held) if self._page_size is None else start + self._page_size
         members: dict[str, Any] = {self._member: [noun for _, _, noun in held[start:end]], **hints}
         if end < len(held):
             members["nextCursor"] = self._cursor(held[end - 1][0])
         return Lasting(members)
+
+    def _start(self, held: list[tuple[int, T, Any]], cursor: str) -> int:
+        from bisect import bisect_right  # few lists have a second page
+
+        return bisect_right(held, self._position(cursor), key=_number)
 
     def _cursor(self, position: int) -> str:
         return base64.urlsafe_b64encode(f"{self._member}:{position}".encode()).decode()

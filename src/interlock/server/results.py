@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from os import urandom
 from typing import Any, cast
 
@@ -117,9 +116,9 @@ def _block(value: Any) -> Any:
 
 def _is_record(value: Any) -> bool:
     kind = cast("type[Any]", type(value))
-    if issubclass(kind, Mapping | msgspec.Struct) or is_dataclass(kind):
+    if issubclass(kind, Mapping | msgspec.Struct):
         return True
-    return hasattr(kind, "__attrs_attrs__") or hasattr(kind, "model_dump")
+    return any(hasattr(kind, mark) for mark in ("__dataclass_fields__", "__attrs_attrs__", "model_dump"))
 
 
 # --- results by hand ---

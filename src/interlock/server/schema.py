@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
 import inspect
 import sys
@@ -143,12 +141,14 @@ def _struct_field(field: _Field) -> Any:
 
 def _maker(value: Any) -> Callable[[], Any]:
     kind = cast("type[Any]", type(value))
-    if issubclass(kind, (*_COPIED, msgspec.Struct)) or dataclasses.is_dataclass(kind):
+    if issubclass(kind, (*_COPIED, msgspec.Struct)) or hasattr(kind, "__dataclass_fields__"):
+        from copy import deepcopy  # few parameters have such a default
+
         try:
-            copy.deepcopy(value)
+            deepcopy(value)
         except Exception:  # it holds what cannot be copied: it is shared, as Python does
             return lambda: value
-        return lambda: copy.deepcopy(value)
+        return lambda: deepcopy(value)
     return lambda: value
 
 

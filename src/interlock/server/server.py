@@ -18,7 +18,6 @@ from ..revisions.rounds import AskingRules
 from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal
-from ..state.store import State
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
 from ..wire.errors import LocalError, MethodNotFound
@@ -52,6 +51,7 @@ __all__ = ["Server"]
 
 if TYPE_CHECKING:
     from ..auth.protection import Protection
+    from ..state.store import State
     from ..transport.http_server import HttpApp, HttpOptions
 
 _TOOL_OPTIONS = named_by(RegisteredTool) - {"threads", "guards"}  # which are the server's own

@@ -14,10 +14,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..wire.errors import LocalError
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 __all__ = ["Threads", "OwnThreads"]
 
@@ -113,7 +115,7 @@ class Threads:
         self._lock = threading.Lock()
         self._started = 0
         self._asleep = 0
-        self._wakes: SimpleQueue[None] = SimpleQueue()  # one token for each sleeper that was counted awake again
+        self._wakes: SimpleQueue[None]  # one token for each sleeper that was counted awake again
 
     async def run(self, call: Callable[[], T]) -> T:
         """Call it in a thread, in the caller's context. Cancelling stops the waiting, not the thread."""
@@ -158,6 +160,10 @@ class Threads:
         return found
 
     def _start_one(self) -> bool:
+        if not self._started:
+            from queue import SimpleQueue  # a server without plain functions starts without it
+
+            self._wakes = SimpleQueue()
         try:
             _start(self._work, f"interlock-handler-{self._started + 1}")
         except RuntimeError:

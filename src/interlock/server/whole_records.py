@@ -7,7 +7,6 @@ what was read is gone through once, where a tool takes such a class at all.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -47,7 +46,7 @@ def _fill(value: Any) -> None:
         for key, each in cast("dict[Any, Any]", value).items():
             _fill(key)
             _fill(each)
-    elif dataclasses.is_dataclass(value):
+    elif hasattr(value, "__dataclass_fields__"):
         _fill_fields(value)
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
@@ -55,8 +54,10 @@ def _fill(value: Any) -> None:
 
 
 def _fill_fields(value: Any) -> None:
+    from dataclasses import fields  # who has such a class has loaded them; a server without one starts without them
+
     held = getattr(value, "__dict__", None)  # one with slots has all of them
-    for field in dataclasses.fields(value):
+    for field in fields(value):
         if not hasattr(value, field.name):  # `init=False`, and nobody has set it yet
             continue
         found = getattr(value, field.name)

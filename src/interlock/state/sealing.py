@@ -7,16 +7,16 @@ is remembered in a store; several processes must share that too.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Sequence
 from os import urandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..wire.errors import LocalError, StoreError, StoreFull
-from .memory_store import MemoryStore
-from .store import Store
+
+if TYPE_CHECKING:
+    from .store import Store
 
 __all__ = ["Seal", "agreed_key", "new_key"]
 
@@ -48,7 +48,9 @@ class _Key:
     __slots__ = ("_cipher", "_head", "_secret", "_wrong", "prefix")
 
     def __init__(self, secret: bytes) -> None:
-        id = hashlib.sha256(b"interlock key id" + secret).hexdigest()[:8]  # tells keys apart, and nothing about them
+        from hashlib import sha256  # a server that never asks starts without it
+
+        id = sha256(b"interlock key id" + secret).hexdigest()[:8]  # tells keys apart, and nothing about them
         self.prefix = f"{_VERSION}.{id}."
         self._head = f"interlock {_VERSION} {id}".encode()
         self._secret = secret
@@ -81,22 +83,27 @@ class Seal:
             if len(key) != 32:
                 raise LocalError(f"a sealing key has 32 bytes, this one {len(key)}: make one with new_key()")
         self._own = not keys
-        known = [_Key(key) for key in keys or [new_key()]]
-        self._first = known[0]
-        self._keys = {key.prefix: key for key in known}
-        self._store = store or MemoryStore()
+        self._secrets = [*keys] or [new_key()]
+        self._known: dict[str, _Key] = {}
+        self._store = store
+
+    @property
+    def _keys(self) -> dict[str, _Key]:
+        """By their prefixes, the first one first; made when something is sealed or opened, which few servers do."""
+        if not self._known:
+            self._known = {key.prefix: key for key in map(_Key, self._secrets)}
+        return self._known
 
     async def share(self, store: Store, place: str) -> None:
         """Remember uses in this store, and seal with its key where none was configured: whoever comes first makes it,
         and it stays. What was sealed before can still be opened here."""
         self._store = store
-        if not self._own:
-            return
-        self._first = _Key(await agreed_key(store, f"{place}/seal"))
-        self._keys[self._first.prefix] = self._first
+        if self._own:
+            self._secrets.insert(0, await agreed_key(store, f"{place}/seal"))
+            self._known = {}
 
     def seal(self, payload: bytes) -> str:
-        key, nonce = self._first, urandom(_NONCE)
+        key, nonce = next(iter(self._keys.values())), urandom(_NONCE)
         return key.prefix + b2a_base64(nonce + key.encrypt(nonce, payload), newline=False).decode()
 
     def open(self, sealed: str) -> bytes | None:
@@ -106,10 +113,18 @@ class Seal:
 
     async def consume(self, nonce: str, until: float) -> bool:
         """Is this the first use, of all who share the store? Where it has no room, nothing counts as new."""
+        store = self._store or self._remember()
         try:
-            return await self._store.put(f"used/{nonce}", b"", until=until + _MARGIN, expect=0) > 0
+            return await store.put(f"used/{nonce}", b"", until=until + _MARGIN, expect=0) > 0
         except StoreFull:
             return False
+
+    def _remember(self) -> Store:
+        """In this process alone."""
+        from .memory_store import MemoryStore  # few servers have states that count once
+
+        self._store = MemoryStore()
+        return self._store
 
 
 def _unbase64(text: str) -> bytes | None:

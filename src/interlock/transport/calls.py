@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from ..wire.decoders import decoder
 from ..wire.display import display
 from ..wire.errors import CallTimeout, ConnectionEnded, InterlockError, LocalError, RemoteError
 from ..wire.frames import Frame
@@ -31,7 +32,7 @@ class _Progress(msgspec.Struct):
     progress: Any = None
 
 
-_progress = msgspec.json.Decoder(_Progress)
+_progress = decoder(_Progress)
 
 
 def progress_of(frame: Frame) -> int | str | None:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..revisions.batches import refused_in_batch
+from ..wire.decoders import decoder
 from ..wire.display import display
 from ..wire.errors import (
     BadFrame,
@@ -50,7 +51,7 @@ __all__ = ["Duplex", "Side"]
 
 log = logging.getLogger("interlock.wire")
 _TURN_AFTER = 16  # calls answered without waiting, after which the others on the loop get a turn
-_cancelled = msgspec.json.Decoder(Cancelled)
+_cancelled = decoder(Cancelled)
 
 
 class Side(Protocol):

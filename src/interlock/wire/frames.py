@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from .decoders import decoder
 from .errors import BadFrame, InvalidRequest, LocalError, ParseError, Refused, refusal
 from .limits import DEFAULT_LIMITS, Limits
 from .patterns import pattern
@@ -62,8 +63,8 @@ class ErrorAnswer(bytes):
 
 
 _read = msgspec.json.Decoder(Frame).decode
-_errors = msgspec.json.Decoder(ErrorObject)
-_arrays = msgspec.json.Decoder(list[Raw])
+_errors = decoder(ErrorObject)
+_arrays = decoder(list[Raw])
 _encode = msgspec.json.Encoder().encode
 _STRINGS = pattern(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STEPS = bytes.maketrans(b"{}[]", bytes((0, 2, 0, 2)))  # 1 - 0 opens, 1 - 2 closes

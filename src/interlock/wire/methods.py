@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from .decoders import decoder
 from .types.common import Noun
 from .types.completion import CompleteParams
 from .types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
@@ -37,7 +38,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _row(name: str, params: type[Noun], gate: str | None = None, **facts: Any) -> Method:
-    return Method(name=name, params=params, gate=gate, decoder=msgspec.json.Decoder(params), **facts)
+    return Method(name=name, params=params, gate=gate, decoder=decoder(params), **facts)
 
 
 _ROWS = (
