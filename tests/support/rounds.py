@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.revisions.answering import answer
 from interlock.revisions.asker import Asker
-from interlock.revisions.rounds import AskingRules
+from interlock.revisions.asking_rules import AskingRules
 from interlock.revisions.served import Served
 from interlock.revisions.stateless_server import refuse_to_ask
 from interlock.revisions.table import NEWEST

@@ -5,7 +5,7 @@ import json
 import time
 
 from interlock.revisions.asker import Asker
-from interlock.revisions.rounds import AskingRules
+from interlock.revisions.asking_rules import AskingRules
 from interlock.revisions.table import pick
 from interlock.state.sealing import Seal
 from interlock.transport.keepalive import Keepalive

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 from msgspec import UNSET
 
 from ..wire.exchange import Handler
 from ..wire.methods import METHODS
-from .parking import Park, Parking
-from .replay import Replay
-from .rounds import AskingRules, Round
+from .asking_rules import AskingRules
+from .parked import Parking
 from .served import Served
+
+if TYPE_CHECKING:
+    from .parking import Park
+    from .replay import Replay
+    from .rounds import Round
 
 __all__ = ["Asker"]
 
@@ -31,6 +38,17 @@ class Asker:
         silent = can.elicitation is UNSET and can.sampling is UNSET and can.roots is UNSET
         if silent and params.request_state is UNSET and params.input_responses is UNSET:
             return None
+        park, replay, round = _ways()
         if self.rules.parks(exchange.method, params):
-            return Park(self.rules, self.parking, handler, exchange)
-        return Replay(handler, Round(self.rules, exchange), params)
+            return park(self.rules, self.parking, handler, exchange)
+        return replay(handler, round(self.rules, exchange), params)
+
+
+@cache
+def _ways() -> tuple[type[Park], type[Replay], type[Round]]:
+    """Loaded with the first request that may ask: a server whose clients answer nothing starts without them."""
+    from .parking import Park
+    from .replay import Replay
+    from .rounds import Round
+
+    return Park, Replay, Round

@@ -16,7 +16,6 @@ from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
 from ..wire.link import Patience
 from ..wire.types.capabilities import ClientCapabilities
-from .questions import check_answer, check_words
 from .revision import Revision
 from .served import Served
 from .shaping import shape_noun
@@ -56,6 +55,8 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
             missed = need if peer.can(capability) else capability
             raise CannotAsk(f"The client did not declare {missed}", {"requiredCapabilities": _as_object(missed)})
     if not revision.rich_questions or "messages" in question.params:
+        from .questions import check_words  # a server that never asks starts without them
+
         check_words(revision, question)
 
 
@@ -67,6 +68,8 @@ def _as_object(path: str) -> dict[str, Any]:
 
 async def call_back(exchange: Served, question: Question) -> Result:
     """Ask on the request's own stream and wait, in the run's own task: when the run ends, so does the question."""
+    from .questions import check_answer
+
     check_can_ask(exchange.revision, exchange.peer, question)
     trace = exchange.meta.trace()
     params = shape_noun(exchange.revision, _NOUN.get(question.method, ""), question.params)

@@ -11,89 +11,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from os import urandom
 from typing import Any
 
 from ..wire.acts import Acts
-from ..wire.errors import InternalError, InvalidParams
-from ..wire.exchange import Exchange, Handler, Principal, Question, Result
-from ..wire.link import Outlet
+from ..wire.errors import InvalidParams
+from ..wire.exchange import Exchange, Handler, Question, Result
 from .asking import check_can_ask
+from .asking_rules import AskingRules
+from .parked import Parking
 from .questions import check_answer
-from .rounds import STATE_REFUSED, AskingRules, Questions, Round, read_state
+from .rounds import STATE_REFUSED, Questions, Round
 from .served import Served
 
-__all__ = ["Parking", "Park"]
+__all__ = ["Park", "Run"]
 
 log = logging.getLogger("interlock.server")
 
 
-class Parking:
-    """The runs of one server that wait for answers."""
-
-    def __init__(self, rules: AskingRules) -> None:
-        self._rules = rules
-        self._parked: dict[str, tuple[_Run, asyncio.TimerHandle]] = {}
-        self.worker = 0
-        """The number of this process among several that share keys; its tickets name it."""
-
-    def __len__(self) -> int:
-        return len(self._parked)
-
-    def check_room(self, who: Principal) -> None:
-        """Refuse before anything is begun. Nobody may take more than half of the room."""
-        mine = sum(run.exchange.peer.principal == who for run, _ in self._parked.values())
-        if len(self._parked) >= self._rules.parked_runs or mine >= max(1, self._rules.parked_runs // 2):
-            raise InternalError("Too many runs are waiting for answers: try again later")
-
-    def put(self, run: _Run) -> str:
-        """The ticket for it."""
-        try:
-            self.check_room(run.exchange.peer.principal)
-        except InternalError:
-            run.task.cancel()
-            raise
-        ticket = f"{self.worker}-{urandom(16).hex()}"
-        expiry = asyncio.get_running_loop().call_later(self._rules.seconds, self._expire, ticket)
-        self._parked[ticket] = (run, expiry)
-        return ticket
-
-    def worker_of(self, sealed: str) -> int:
-        """Which worker has the run that a state belongs to; 0: none that is known from it."""
-        state = read_state(self._rules, sealed)
-        worker = state.ticket.partition("-")[0] if state is not None else ""
-        return int(worker) if worker.isdigit() else 0
-
-    def look(self, ticket: str) -> _Run | None:
-        """The run of a ticket. None: unknown, used, expired, or of another process."""
-        found = self._parked.get(ticket)
-        return None if found is None else found[0]
-
-    def take(self, ticket: str) -> _Run | None:
-        """The same, and the ticket is used up by this."""
-        found = self._parked.pop(ticket, None)
-        if found is None:
-            return None
-        found[1].cancel()
-        return found[0]
-
-    def _expire(self, ticket: str) -> None:
-        run = self.take(ticket)
-        if run is not None:
-            run.task.cancel()
-
-    def leave(self, outlet: Outlet) -> None:
-        """A connection is over: nobody comes back for the runs that were parked on it."""
-        for ticket in [ticket for ticket, (run, _) in self._parked.items() if run.exchange.outlet is outlet]:
-            self._expire(ticket)
-
-    def close(self) -> None:
-        """Cancel every run that waits: the server is going."""
-        for ticket in list(self._parked):
-            self._expire(ticket)
-
-
-class _Run:
+class Run:
     """One run of a handler over all its rounds: what it asked last, and what stirs whoever serves the round."""
 
     def __init__(self, rules: AskingRules, handler: Handler, exchange: Served, given: Mapping[str, Any]) -> None:
@@ -177,7 +112,7 @@ class Park:
         self._parking = parking
         self._handler = handler
         self._round = Round(rules, exchange)
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._acts = Acts()
 
     async def __call__(self, exchange: Exchange) -> Result:
@@ -196,10 +131,10 @@ class Park:
         run.exchange.live = False  # nobody hears it until the next round
         return self._round.input_required(run.questions.open, self._round.state_of(ticket=self._parking.put(run)))
 
-    async def _find(self, exchange: Served) -> _Run:
+    async def _find(self, exchange: Served) -> Run:
         if self._round.sealed is None:
             self._parking.check_room(exchange.peer.principal)
-            self._run = _Run(self._rules, self._handler, exchange, self._round.given)
+            self._run = Run(self._rules, self._handler, exchange, self._round.given)
             return self._run
         ticket = self._round.state(self._round.sealed).ticket
         run = self._parking.look(ticket)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -17,11 +17,12 @@ from msgspec import UNSET, Raw
 from ..wire.decoders import decoder
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
+from .asking_rules import AskingRules
 from .forms import check_content
 from .questions import check_answer
 from .served import Served
 
-__all__ = ["Sealer", "AskingRules", "Open", "State", "Round", "Questions", "STATE_REFUSED", "read_state"]
+__all__ = ["Open", "State", "Round", "Questions", "STATE_REFUSED", "read_state"]
 
 STATE_REFUSED = "requestState is not valid for this request: start again without it"
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
@@ -30,49 +31,7 @@ _DIGEST = 16  # bytes
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
-class Sealer(Protocol):
-    """Keeps a state secret and whole while it is in the client's hands."""
-
-    def seal(self, payload: bytes) -> str: ...
-
-    def open(self, sealed: str) -> bytes | None:
-        """The payload, or None for anything this sealer did not make."""
-        ...
-
-    async def consume(self, nonce: str, until: float) -> bool:
-        """True the first time, for states that count once; False whenever it is shown again."""
-        ...
-
-
-def _never(method: str, params: Any) -> bool:
-    return False
-
-
 def _nobody() -> None: ...
-
-
-class AskingRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server asks stateless clients."""
-
-    sealer: Sealer
-    clock: Callable[[], float]
-    """Seconds since the epoch: all replicas must agree on it."""
-    seconds: float = 600.0
-    """How long a state is good for, and how long a parked run waits."""
-    grace: float = 0.0
-    """Seconds to wait for further questions after the last one, instead of a few turns of the loop."""
-    total_seconds: float = 3600.0
-    """How long all rounds of one request may take together."""
-    audience: str = ""
-    """Whose states these are: servers that share keys do not share states."""
-    state_bytes: int = 64 * 1024
-    """A longer state is an internal error on its way out and refused on its way in."""
-    parked_runs: int = 1000
-    """Runs that may wait in memory at once; a further one is refused with -32603."""
-    parks: Callable[[str, Any], bool] = _never
-    """Does the run of this request wait in memory instead of running again?"""
-    single_use: Callable[[str, Any], bool] = _never
-    """Does each state of this request count only once?"""
 
 
 class Open(msgspec.Struct, frozen=True):

@@ -16,27 +16,14 @@ from ..wire.frames import encode
 from ..wire.types.common import LOG_LEVELS
 from ..wire.types.content import ResourceContents
 from ..wire.types.resources import ResourceParams
-from .forms import form_of
 from .home import home_of
-from .passing import Passed
-from .questions import (
-    Root,
-    Sampled,
-    ask_form,
-    ask_roots,
-    ask_sample,
-    ask_url,
-    read_form,
-    read_roots,
-    read_sample,
-    read_url,
-)
-from .roots import within
 
 __all__ = ["Context", "BlockingContext"]
 
 if TYPE_CHECKING:
     from typing_extensions import deprecated
+
+    from .questions import Root, Sampled
 else:
 
     def deprecated(reason):
@@ -169,6 +156,8 @@ class Context:
             "tool_choice": tool_choice,
             "metadata": metadata,
         }
+        from .questions import ask_sample
+
         return self._sample(ask_sample(messages, max_tokens, options, key))
 
     @deprecated("roots are deprecated in the newest revision of MCP: take folders as tool arguments or configuration")
@@ -196,23 +185,38 @@ class Context:
         """
         return self._once(key, act, wanted)
 
+    # Few handlers ask: what they ask with is loaded with the first question.
+
     async def _elicit(self, message: str, wanted: Any, key: str | None) -> Any:
+        from .forms import form_of
+        from .questions import ask_form, read_form
+
         form = form_of(wanted)
         return read_form(message, form, await self.exchange.ask(ask_form(message, form, key)))
 
     async def _elicit_url(self, message: str, url: str, key: str | None) -> None:
+        from .questions import ask_url, read_url
+
         read_url(message, await self.exchange.ask(ask_url(message, url, key)))
 
     async def _sample(self, question: Question) -> Sampled:
+        from .questions import read_sample
+
         return read_sample(await self.exchange.ask(question))
 
     async def _roots(self, key: str | None) -> list[Root]:
+        from .questions import ask_roots, read_roots
+
         return read_roots(await self.exchange.ask(ask_roots(key)))
 
     async def _within_roots(self, path: Any, key: str | None) -> bool:
+        from .roots import within
+
         return within(path, await self._roots(key))
 
     async def _read_resource(self, uri: str) -> list[ResourceContents]:
+        from .passing import Passed
+
         first = self.exchange
         asked = Passed(first, "resources/read", ResourceParams(uri=uri), lambda: Raw(encode({"uri": uri})))
         return (await home_of(first).server(asked))["contents"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 from msgspec import UNSET
 
 from ..revisions.asker import Asker
+from ..revisions.asking_rules import AskingRules
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
-from ..revisions.rounds import AskingRules
 from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..revisions.asker import Asker
-from ..revisions.rounds import AskingRules
+from ..revisions.asking_rules import AskingRules
 from ..state.sealing import Seal
 from ..wire.exchange import Handler
 

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from ..revisions.http_rules import Headers
 from ..revisions.http_side import HttpSide, OfSession
-from ..revisions.parking import Parking
+from ..revisions.parked import Parking
 from ..revisions.rounds import STATE_REFUSED
 from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Principal, Silenced, Work
