@@ -109,7 +109,7 @@ async def test_a_question_goes_the_way_of_its_era():
 
 async def test_a_deprecated_feature_is_said_and_works_on(monkeypatch):
     said = []
-    monkeypatch.setattr("interlock.revisions.served.warn_of_deprecated", said.append)
+    monkeypatch.setattr("interlock.revisions.deprecation.warn_of_deprecated", said.append)
     for revision, expected in ((D, []), (E, ["roots/list", "notifications/message"])):
         outlet = Outlet()
         exchange = served(outlet, revision)

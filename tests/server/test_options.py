@@ -3,7 +3,7 @@
 import pytest
 
 from interlock import Server
-from interlock.server.options import check_options, named_by
+from interlock.server.options import check_options, named_by, prompt_options, resource_options
 from interlock.wire.errors import LocalError
 
 
@@ -23,6 +23,11 @@ def test_the_options_of_a_function_are_those_it_takes_by_name():
     def function(a, *, b, c=1, **more): ...
 
     assert named_by(function) == {"b", "c"}
+
+
+def test_what_may_be_said_about_prompts_and_resources():
+    assert prompt_options() == {"name", "title", "description", "icons", "meta", "complete"}
+    assert resource_options() == prompt_options() | {"mime_type", "size", "annotations", "unchecked"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 
@@ -42,10 +42,12 @@ from .answering import answer, direct, refuse
 from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
-from .session_record import SessionRecord
 from .shaping import plain, shape_noun
 from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
 from .watching import WatchMeter
+
+if TYPE_CHECKING:
+    from .session_record import SessionRecord
 
 __all__ = ["HandshakeServer"]
 
@@ -276,6 +278,8 @@ class HandshakeServer:
         """What there is to know about it; None before `initialize` was answered."""
         if self._revision is None:
             return None
+        from .session_record import SessionRecord  # only one of several processes writes it down
+
         return SessionRecord(
             revision=self._revision.name,
             client=self._peer.info,

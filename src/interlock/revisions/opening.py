@@ -23,7 +23,6 @@ from ..wire.methods import AUTHOR_METHOD, METHODS
 from .answering import refuse
 from .asker import Asker
 from .handshake_server import HandshakeServer
-from .offering import offers
 from .revision import Era, Revision
 from .shaping import shape_noun
 from .stateless_server import StatelessServer
@@ -142,6 +141,8 @@ class ServerSide:
             if method == "initialize":
                 return NEWEST
             raise self.handshake.not_open()
+        from .offering import offers  # only what is malformed is judged
+
         if method in OFFICIAL_METHODS and not (
             method in revision.requests and await offers(self._handler, method, self.handshake.peer)
         ):

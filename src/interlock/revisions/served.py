@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 from types import CoroutineType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw
 
 from ..wire.exchange import Exchange, Params, Peer, Question, Result, Timer
 from ..wire.link import Outlet
 from ..wire.meta import SUBSCRIPTION_ID, RequestMeta
-from .deprecation import warn_of_deprecated
-from .log_meter import left_out_notice, log_notices
-from .progress import ProgressMeter
 from .revision import Revision
 from .shaping import shape_noun
 from .table import REVISIONS
+
+if TYPE_CHECKING:
+    from .progress import ProgressMeter
 
 __all__ = ["Served", "Asking", "Rounds"]
 
@@ -79,6 +79,8 @@ class Served(Exchange):
         if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
             return
         if method in self.revision.deprecated:
+            from .deprecation import warn_of_deprecated  # a server that says nothing of the kind starts without it
+
             warn_of_deprecated(method)
         if method == "notifications/message":
             await self._log(params)
@@ -97,16 +99,22 @@ class Served(Exchange):
     def _admit(self, params: Params) -> dict[str, Any] | None:
         now = monotonic()
         if self.meter is None:
+            from .progress import ProgressMeter  # as does one that tells no progress
+
             self.meter = ProgressMeter(now)
         return self.meter.admit(params, now)
 
     async def _log(self, params: Params) -> None:
         if self.subscription is not None:
             return  # a stream of change notices carries no log messages (2026-07-28 server/utilities/logging)
+        from .log_meter import log_notices  # and one that logs nothing
+
         said = log_notices(self.peer, params, getattr(self, "redact", None), monotonic())
         for told in said:
             await self.outlet.tell("notifications/message", told)
         if not said and self.meter is None:
+            from .progress import ProgressMeter
+
             self.meter = ProgressMeter(monotonic())  # what has one is looked at once more before its answer
 
     async def release_stream(self, retry_ms: int) -> bool:
@@ -116,6 +124,8 @@ class Served(Exchange):
     def ask(self, question: Question) -> CoroutineType[Any, Any, Result]:
         """As it is, to be awaited: nothing stands between who asks and how it is done."""
         if question.method in self.revision.deprecated:
+            from .deprecation import warn_of_deprecated
+
             warn_of_deprecated(question.method)
         rounds, timer = self.rounds, self.timer
         asking = self._asking(self, question) if rounds is None else rounds.ask(self, question)
@@ -135,6 +145,10 @@ class Served(Exchange):
         held = self.meter.rest() if self.meter is not None else None
         if held is not None:
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
+        if self.peer.log_meter is None:
+            return
+        from .log_meter import left_out_notice
+
         if (told := left_out_notice(self.peer, monotonic(), last=True)) is not None:
             await self.outlet.tell("notifications/message", told)
 

@@ -11,7 +11,6 @@ from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.completion import PromptRef
 from .about import About
 from .declared import declared
-from .mounting import Mounted
 from .offers import Offers
 from .pages import Catalogue
 
@@ -99,7 +98,7 @@ class Answers:
         ref = exchange.params.ref
         prompt, template = (ref.name, None) if isinstance(ref, PromptRef) else (None, ref.uri)
         found = self._offers.referred(prompt, template, exchange.peer.principal)
-        if isinstance(found, Mounted):
+        if getattr(found, "origin", None) is not None:  # of a server that is mounted here, and completes it
             return found.complete(exchange)
         return self._offers.completions.complete(exchange, hidden=found is None)
 

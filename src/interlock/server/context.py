@@ -14,7 +14,6 @@ from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Exchange, Peer, Principal, Question
 from ..wire.frames import encode
 from ..wire.types.common import LOG_LEVELS
-from ..wire.types.content import ResourceContents
 from ..wire.types.resources import ResourceParams
 from .home import home_of
 
@@ -23,6 +22,7 @@ __all__ = ["Context", "BlockingContext"]
 if TYPE_CHECKING:
     from typing_extensions import deprecated
 
+    from ..wire.types.content import ResourceContents
     from .questions import Root, Sampled
 else:
 

@@ -7,20 +7,22 @@ them are looked at before any of them changes, by one thread at a time; who read
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler, Principal
 from .changes import Admits, Changes
 from .completions import Completions
-from .own_methods import Heard
 from .pages import Catalogue
-from .prompts import RegisteredPrompt
 from .resource_set import ResourceSet
 from .threads import Threads
 from .tools import RegisteredTool
-from .visibility import Visible, is_visible
+
+if TYPE_CHECKING:
+    from .prompts import RegisteredPrompt
+    from .visibility import Visible
 
 __all__ = ["Offers", "Place"]
 
@@ -61,7 +63,7 @@ class Offers:
         """Does any handler take a Context, and so may log?"""
         self.limited = False
         """Is anything not for everybody, here or in a server that is mounted here?"""
-        self._visible: Visible | None = None
+        self._visible: Callable[[Principal, Any], bool] | None = None
         self.above: list[Place] = []
         self.below: list[Place] = []
 
@@ -111,6 +113,8 @@ class Offers:
 
     def everything(self) -> Iterator[tuple[str, str, Any]]:
         """All that was added, also by servers below, by kind and name."""
+        from .own_methods import Heard  # only a server that is mounted is asked
+
         for tool in self.tools.items():
             yield "tools", tool.noun.name, tool
         for prompt in self.prompts.items():
@@ -141,6 +145,8 @@ class Offers:
         if kind == "methods":
             self.methods[name] = item
         elif kind == "notifications":
+            from .own_methods import Heard  # who adds one has loaded it
+
             heard = self.methods.get(name)
             self.methods[name] = heard.and_by(item) if isinstance(heard, Heard) else Heard(item)
         else:
@@ -184,10 +190,13 @@ class Offers:
 
     def show_by(self, visible: Visible) -> None:
         """From now on each item is there for those of whom `visible` says so."""
+        from .visibility import check_visible, is_visible  # most servers show everything to everybody
+
+        check_visible(visible)
         with _changing:
             if self._visible is not None:
                 raise LocalError("there is one answer to who sees what: this server has its function already")
-            self._visible = visible
+            self._visible = partial(is_visible, visible)
             self._limit()
         self.visibility_changed()
 
@@ -201,7 +210,7 @@ class Offers:
 
     def hides(self, item: Any, principal: Principal) -> bool:
         """Not there for them, by the word of this server or of the one it was mounted from."""
-        if self._visible is not None and not is_visible(self._visible, principal, item.noun):
+        if self._visible is not None and not self._visible(principal, item.noun):
             return True
         place: Place | None = getattr(item, "place", None)
         return place is not None and place.inner.hides(item.origin, principal)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 from ..wire.errors import LocalError
 
-__all__ = ["check_bare", "check_options", "check_uri_given", "named_by"]
+__all__ = ["check_bare", "check_options", "check_uri_given", "named_by", "prompt_options", "resource_options"]
 
 
 def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -22,10 +23,26 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
             raise TypeError(f"{what} has no option {name!r}: {meant}")
 
 
-def named_by(function: Callable[..., Any]) -> frozenset[str]:
+def named_by(function: FunctionType) -> frozenset[str]:
     """The options that a function takes by name."""
-    found = inspect.signature(function).parameters.values()
-    return frozenset(each.name for each in found if each.kind is each.KEYWORD_ONLY)
+    code = function.__code__
+    return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
+
+
+@cache
+def prompt_options() -> frozenset[str]:
+    """What may be said about a prompt."""
+    from .prompts import RegisteredPrompt  # a server without prompts starts without them
+
+    return named_by(RegisteredPrompt.__init__) - {"threads"} | {"complete"}
+
+
+@cache
+def resource_options() -> frozenset[str]:
+    """What may be said about a resource."""
+    from .resources import ResourceFacts  # as does one without resources
+
+    return frozenset(ResourceFacts.__annotations__)
 
 
 def check_bare(decorator: str, function: Any) -> None:

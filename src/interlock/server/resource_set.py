@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..wire.display import display
 from ..wire.errors import InternalError, MethodNotFound, ResourceNotFound
 from ..wire.exchange import Exchange, Result
-from ..wire.types.content import ResourceContents
 from .failures import failure_text
 from .pages import Catalogue
-from .resources import RegisteredResource, ResourceFacts
 from .threads import Threads
 
 if TYPE_CHECKING:
+    from ..wire.types.content import ResourceContents
+    from .resources import RegisteredResource, ResourceFacts
     from .templates import RegisteredTemplate
 
 __all__ = ["ResourceSet"]
@@ -38,6 +38,8 @@ class ResourceSet:
         self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]
     ) -> RegisteredResource | RegisteredTemplate:
         if "{" not in uri:
+            from .resources import RegisteredResource  # a server without resources starts without them
+
             return RegisteredResource(uri, function, threads=self._threads, **facts)
         from .templates import RegisteredTemplate  # a server without variables in its URIs starts without it
 

@@ -36,16 +36,11 @@ from .guards import GuardOptions, Guards
 from .home import Home
 from .icons import checked_icons
 from .lifespans import Lifespans
-from .mounting import Mount
 from .offers import Offers
-from .options import check_bare, check_options, check_uri_given, named_by
+from .options import check_bare, check_options, check_uri_given, named_by, prompt_options, resource_options
 from .outputs import OutputSchema
-from .own_methods import OwnMethod, check_method, check_notification
-from .prompts import RegisteredPrompt
-from .resources import ResourceFacts
 from .threads import Threads
 from .tools import Asks, RegisteredTool
-from .visibility import Visible, check_visible
 
 __all__ = ["Server"]
 
@@ -53,12 +48,12 @@ if TYPE_CHECKING:
     from ..auth.protection import Protection
     from ..state.store import State
     from ..transport.http_server import HttpApp, HttpOptions
+    from .resources import ResourceFacts
+    from .visibility import Visible
 
-_TOOL_OPTIONS = named_by(RegisteredTool) - {"threads", "guards"}  # which are the server's own
-_PROMPT_OPTIONS = named_by(RegisteredPrompt) - {"threads"} | {"complete"}
-_RESOURCE_OPTIONS = frozenset(ResourceFacts.__annotations__)
+_TOOL_OPTIONS = named_by(RegisteredTool.__init__) - {"threads", "guards"}  # which are the server's own
 F = TypeVar("F", bound=Callable[..., Any])
-V = TypeVar("V", bound=Visible)
+V = TypeVar("V", bound="Visible")
 
 
 class Server:
@@ -183,6 +178,8 @@ class Server:
         """
         if not (isinstance(cast(Any, prefix), str) and isinstance(cast(Any, other), Server)):
             raise LocalError("mount(prefix, other) takes a text and a Server")
+        from .mounting import Mount  # few servers hold others
+
         self._offers.mount(Mount(prefix, other, other._offers, self._offers))
         self.lives.mount(other.lives)
 
@@ -191,7 +188,6 @@ class Server:
 
         What is hidden is answered like what is absent: it is not listed, called, read, completed or told of.
         """
-        check_visible(function)
         self._offers.show_by(function)
         return function
 
@@ -281,7 +277,7 @@ class Server:
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
         check_uri_given(uri)
-        check_options("resource", facts, _RESOURCE_OPTIONS)
+        check_options("resource", facts, resource_options())
         check_author_keys(facts.get("meta"))
 
         def register(function: F) -> F:
@@ -293,7 +289,7 @@ class Server:
     def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
         check_uri_given(uri)
-        check_options("resource", facts, _RESOURCE_OPTIONS)
+        check_options("resource", facts, resource_options())
         check_author_keys(facts.get("meta"))
         resource = self._offers.resources.make(uri, function, **facts)
         self._offers.add("resources", uri, resource, resource.complete)
@@ -318,7 +314,7 @@ class Server:
             self.add_prompt(function, **facts)
             return function
 
-        check_options("prompt", facts, _PROMPT_OPTIONS)
+        check_options("prompt", facts, prompt_options())
         if function is None:
             return register
         check_bare("prompt", function)
@@ -328,8 +324,10 @@ class Server:
         self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
     ) -> None:
         """The same as a plain call, with the facts that `prompt` takes. From any thread."""
-        check_options("prompt", facts, _PROMPT_OPTIONS)
+        check_options("prompt", facts, prompt_options())
         check_author_keys(facts.get("meta"))
+        from .prompts import RegisteredPrompt  # a server without prompts starts without them
+
         prompt = RegisteredPrompt(function, threads=self._threads, **facts)
         self._offers.add("prompts", prompt.noun.name, prompt, complete or {})
 
@@ -343,15 +341,17 @@ class Server:
 
     def method(self, name: str) -> Callable[[F], F]:
         """Answer a method of your own, for clients that know it; the function returns a mapping."""
-        check_method(name)
         return self._own("methods", name)
 
     def notification(self, name: str) -> Callable[[F], F]:
         """Hear a notification of your own, or `notifications/roots/list_changed`."""
-        check_notification(name)
         return self._own("notifications", name)
 
     def _own(self, kind: str, name: str) -> Callable[[F], F]:
+        from .own_methods import OwnMethod, check_method, check_notification  # few servers have any
+
+        (check_method if kind == "methods" else check_notification)(name)
+
         def register(function: F) -> F:
             self._offers.add(kind, name, OwnMethod(function, self._threads))
             return function

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ..auth.challenges import scopes_in
 from ..revisions.param_headers import ParamHeader, read_param_headers
 from ..wire.errors import InvalidParams, LocalError
 from ..wire.exchange import BadArguments, Exchange, Result
@@ -117,6 +116,10 @@ def _signature(function: Callable[..., Any], input_schema: Mapping[str, Any] | N
 
 
 def _checked_scopes(name: str, scopes: Sequence[str]) -> tuple[str, ...]:
+    if not scopes:
+        return ()
+    from ..auth.challenges import scopes_in  # few tools need any
+
     found = tuple(scopes)
     if isinstance(scopes, str) or scopes_in(found) != found:
         raise LocalError(f"{name}: scopes is a list of words without spaces, each once")

@@ -16,7 +16,6 @@ from msgspec import inspect as mi
 
 from ..wire.errors import LocalError
 from .annotations import said_in_class
-from .foreign_schema import inlined
 from .models import is_model, is_path, model_schema
 
 __all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
@@ -152,6 +151,8 @@ class TypeWriter:
         if is_path(node.cls):
             return {"type": "string"}
         if is_model(node.cls):
+            from .foreign_schema import inlined  # only models of other libraries write their own
+
             return inlined(model_schema(node.cls, gives=self._gives), self.definitions, nulls=self._gives)
         if node.cls is object:
             return {}

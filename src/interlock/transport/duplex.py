@@ -15,7 +15,6 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import UNSET
 
-from ..revisions.batches import refused_in_batch
 from ..wire.decoders import decoder
 from ..wire.display import display
 from ..wire.errors import (
@@ -236,6 +235,8 @@ class Duplex:
         except BadFrame as bad:
             self._refuse_junk(message, bad)
             return
+        from ..revisions.batches import refused_in_batch  # one old revision has batches
+
         ids: set[Any] = set()
         batch = _Batch(sum(_wants_answer(frame) for frame in frames), self._reply, self._limits.message_bytes)
         for frame in frames:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from .acts import Acts
 from .errors import CannotAsk
 from .link import Outlet, Patience
 from .meta import NO_META, RequestMeta
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
+
+if TYPE_CHECKING:
+    from .acts import Acts
 
 __all__ = [
     "Exchange",
@@ -233,6 +235,8 @@ class Exchange:
     def _acts(self) -> Acts:
         """Made for the few requests that have any."""
         if self._done is None:
+            from .acts import Acts
+
             self._done = Acts()
         return self._done
 
