@@ -1,5 +1,6 @@
 """cli/main.py: words in, an exit code out."""
 
+import gc
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -135,3 +136,15 @@ def test_a_reader_who_has_enough_gets_no_traceback():
     finally:
         process.stderr.close()
         process.wait(60)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_garbage_is_looked_for_as_before_once_a_command_is_loaded(on, monkeypatch):
+    seen = []
+    monkeypatch.setattr(module, "import_module", lambda *name: seen.append(gc.isenabled()) or run_module)
+    (gc.enable if on else gc.disable)()
+    try:
+        main(["help", "run"])
+        assert (seen, gc.isenabled()) == ([False], on)
+    finally:
+        gc.enable()

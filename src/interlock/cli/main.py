@@ -7,6 +7,7 @@ raises `Failure` is told to the user here.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -96,7 +97,14 @@ def _command(module: Any, words: list[str]) -> int:
 
 
 def _module(word: str) -> Any:
-    return import_module(f".{COMMANDS[word][0]}", __package__)
+    """Modules are no garbage: to look for some while they are loaded would only delay the first call."""
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(f".{COMMANDS[word][0]}", __package__)
+    finally:
+        if looking:
+            gc.enable()
 
 
 def _unknown(words: list[str]) -> int:

@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 
-from .blocks import Media
-
 __all__ = ["encode_data"]
 
 
@@ -17,6 +15,8 @@ def _to_plain(value: Any) -> Any:
         return value.model_dump(mode="json", by_alias=True)
     if (paths := sys.modules.get("pathlib")) is not None and isinstance(value, paths.PurePath):
         return str(value)  # who has a path has loaded its module; nobody else needs it
+    from .blocks import Media  # a server whose tools give texts starts without it
+
     if isinstance(value, Media):
         return value.block
     raise NotImplementedError(f"{type(value).__qualname__} is no JSON")

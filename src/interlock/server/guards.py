@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 from weakref import WeakSet
 
 from ..revisions.shaping import plain
@@ -15,23 +15,12 @@ from .calling import Caller
 from .rate_limits import HTTP_LIMITS, Buckets, RateLimits, rate_limited
 from .stalls import Stalls
 
-__all__ = ["GuardOptions", "Guards", "Redact", "Sanitize"]
+__all__ = ["Guards", "Redact", "Sanitize"]
 
 Sanitize = Callable[[str, dict[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]
 """Takes the name of a tool and its result as plain JSON; gives the result that goes out."""
 Redact = Callable[[Any], Any]
 """Takes the data of a log message as plain JSON, or its logger's name; gives what goes out."""
-
-
-class GuardOptions(TypedDict, total=False):
-    """What can be said to a `Server` about its guards; the defaults stand at `Guards`."""
-
-    timeout: float | None
-    concurrency: Concurrency | int | None
-    rate_limits: RateLimits | None
-    sanitize: Sanitize | None
-    redact: Redact | None
-    stall_seconds: float | None
 
 
 class Guards:

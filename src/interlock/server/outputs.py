@@ -16,8 +16,6 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
-from ..wire.types.content import EmbeddedResource
-from .blocks import BLOCK_TYPES, File
 from .models import decode_custom
 from .results import Check, ToolResult
 from .schema import hints_of
@@ -55,7 +53,7 @@ def read_output(function: Callable[..., Any], given: OutputSchema | None, *, str
     hint = _result_of(hints_of(function).get("return", Any), streams)
     if hint in _BINARY:
         raise LocalError(f"{_name(function)} returns bytes: wrap them in Image, Audio or File")
-    embeds = any(part in (EmbeddedResource, File) for part in _parts(hint))
+    embeds = hint is not str and _embeds(hint)
     if isinstance(given, Mapping):
         schema = _kept(given)
         return Output(schema, _by_schema(schema), embeds)
@@ -105,7 +103,16 @@ def _is_data(hint: Any) -> bool:
     return True
 
 
+def _embeds(hint: Any) -> bool:
+    from ..wire.types.content import EmbeddedResource  # a server whose tools give texts starts without blocks
+    from .blocks import File
+
+    return any(part in (EmbeddedResource, File) for part in _parts(hint))
+
+
 def _is_content(hint: Any) -> bool:
+    from .blocks import BLOCK_TYPES
+
     return isinstance(hint, type) and issubclass(hint, (*BLOCK_TYPES, ToolResult))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import cache
 from os import urandom
 from typing import Any, cast
 
@@ -18,7 +19,6 @@ from msgspec import UNSET, Raw, UnsetType
 from ..wire.display import display
 from ..wire.exchange import Among, Result
 from ..wire.meta import OUTPUT_MISMATCH, check_author_keys
-from .blocks import BLOCK_TYPES, block_of
 from .data import encode_data
 
 __all__ = ["Check", "Finish", "ToolResult", "failed", "finisher", "result_of_value"]
@@ -69,8 +69,8 @@ def result_of_value(value: Any) -> Result:
         return {"content": [{"type": "text", "text": value} if value.isascii() else _text(value)]}
     if value is None:
         return {"content": []}
-    if isinstance(value, BLOCK_TYPES):
-        return {"content": [block_of(value)]}
+    if isinstance(value, _blocks()[0]):
+        return {"content": [_block(value)]}
     if type(value) is ToolResult:
         return _explicit(value)
     if isinstance(value, list | tuple) and (content := _content_of(cast("list[Any]", value))) is not None:
@@ -92,6 +92,14 @@ def failed(text: str) -> Result:
 # --- content ---
 
 
+@cache
+def _blocks() -> tuple[tuple[type, ...], Callable[[Any], Any]]:
+    """What a block is, and what becomes of one: a server whose tools give texts starts without it."""
+    from .blocks import BLOCK_TYPES, block_of
+
+    return BLOCK_TYPES, block_of
+
+
 def _text(text: str) -> dict[str, str]:
     if not text.isascii():
         text.encode()  # half a surrogate pair is a bug of the tool, not of the wire
@@ -102,14 +110,16 @@ def _content_of(values: list[Any]) -> list[Any] | None:
     """A list that holds texts alone, or a block among other things; None: it is data."""
     if not values:
         return None
-    if any(isinstance(value, BLOCK_TYPES) for value in values):
+    kinds = _blocks()[0]
+    if any(isinstance(value, kinds) for value in values):
         return [_block(value) for value in values]
     return [_text(value) for value in values] if all(isinstance(value, str) for value in values) else None
 
 
 def _block(value: Any) -> Any:
     """A block, a text, or the text of any other value beside blocks."""
-    if isinstance(value, BLOCK_TYPES):
+    kinds, block_of = _blocks()
+    if isinstance(value, kinds):
         return block_of(value)
     return _text(value if isinstance(value, str) else encode_data(value).decode())
 

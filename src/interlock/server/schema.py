@@ -7,7 +7,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ _PLAIN = (str, int, float, bool, type(None), bytes)
 _COPIED = (list, dict, set, bytearray)
 
 
-class _Field(NamedTuple):
+class _Field(msgspec.Struct, frozen=True):
     """A parameter that is an argument."""
 
     name: str

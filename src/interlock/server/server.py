@@ -32,7 +32,7 @@ from .answers import Answers
 from .bounds import Concurrency
 from .calling import ThreadPolicy
 from .changes import Admits, Relay
-from .guards import GuardOptions, Guards
+from .guards import Guards
 from .home import Home
 from .icons import checked_icons
 from .lifespans import Lifespans
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ..auth.protection import Protection
     from ..state.store import State
     from ..transport.http_server import HttpApp, HttpOptions
+    from .guard_options import GuardOptions
     from .resources import ResourceFacts
     from .visibility import Visible
 
@@ -446,4 +447,4 @@ class Server:
             )
 
 
-_SERVER_OPTIONS = named_by(Server.__init__) | frozenset(GuardOptions.__annotations__)
+_SERVER_OPTIONS = named_by(Server.__init__) | named_by(Guards.__init__)
