@@ -174,7 +174,6 @@ def test_imports_are_late_only_where_it_pays():
         ("revisions/served.py", "interlock.revisions.deprecation"),
         ("revisions/served.py", "interlock.revisions.log_meter"),
         ("revisions/served.py", "interlock.revisions.progress"),
-        ("server/context.py", "interlock.server.forms"),
         ("server/context.py", "interlock.server.passing"),
         ("server/context.py", "interlock.server.questions"),
         ("server/context.py", "interlock.server.roots"),

@@ -5,6 +5,7 @@ Calling back, the strategy of the handshake era, is here; a stateless client is 
 
 from __future__ import annotations
 
+from functools import cache
 from os import urandom
 from typing import Any
 
@@ -55,9 +56,15 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
             missed = need if peer.can(capability) else capability
             raise CannotAsk(f"The client did not declare {missed}", {"requiredCapabilities": _as_object(missed)})
     if not revision.rich_questions or "messages" in question.params:
-        from .questions import check_words  # a server that never asks starts without them
+        _questions().check_words(revision, question)
 
-        check_words(revision, question)
+
+@cache
+def _questions():
+    """Loaded with the first question: a server that never asks starts without."""
+    from . import questions
+
+    return questions
 
 
 def _as_object(path: str) -> dict[str, Any]:
@@ -68,15 +75,13 @@ def _as_object(path: str) -> dict[str, Any]:
 
 async def call_back(exchange: Served, question: Question) -> Result:
     """Ask on the request's own stream and wait, in the run's own task: when the run ends, so does the question."""
-    from .questions import check_answer
-
     check_can_ask(exchange.revision, exchange.peer, question)
     trace = exchange.meta.trace()
     params = shape_noun(exchange.revision, _NOUN.get(question.method, ""), question.params)
     if params.get("mode") == "url":
         params = {**params, "elicitationId": urandom(16).hex()}  # 2025-11-25 client/elicitation#url-mode
     frame = await exchange.outlet.call(question.method, params, trace, patience=QUESTION_PATIENCE)
-    return check_answer(question, result_of(frame, question.method, exchange.revision))
+    return _questions().check_answer(question, result_of(frame, question.method, exchange.revision))
 
 
 def result_of(frame: Frame, method: str, revision: Revision) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from time import monotonic
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -79,9 +80,7 @@ class Served(Exchange):
         if not self.live or (method in _OFFICIAL_NOTICES and method not in self.revision.server_notices):
             return
         if method in self.revision.deprecated:
-            from .deprecation import warn_of_deprecated  # a server that says nothing of the kind starts without it
-
-            warn_of_deprecated(method)
+            _deprecation().warn_of_deprecated(method)
         if method == "notifications/message":
             await self._log(params)
             return
@@ -99,23 +98,17 @@ class Served(Exchange):
     def _admit(self, params: Params) -> dict[str, Any] | None:
         now = monotonic()
         if self.meter is None:
-            from .progress import ProgressMeter  # as does one that tells no progress
-
-            self.meter = ProgressMeter(now)
+            self.meter = _progress().ProgressMeter(now)
         return self.meter.admit(params, now)
 
     async def _log(self, params: Params) -> None:
         if self.subscription is not None:
             return  # a stream of change notices carries no log messages (2026-07-28 server/utilities/logging)
-        from .log_meter import log_notices  # and one that logs nothing
-
-        said = log_notices(self.peer, params, getattr(self, "redact", None), monotonic())
+        said = _log_meter().log_notices(self.peer, params, getattr(self, "redact", None), monotonic())
         for told in said:
             await self.outlet.tell("notifications/message", told)
         if not said and self.meter is None:
-            from .progress import ProgressMeter
-
-            self.meter = ProgressMeter(monotonic())  # what has one is looked at once more before its answer
+            self.meter = _progress().ProgressMeter(monotonic())  # what has one is looked at once more before its answer
 
     async def release_stream(self, retry_ms: int) -> bool:
         release: Callable[[int], bool] | None = getattr(self.outlet, "release", None)
@@ -124,9 +117,7 @@ class Served(Exchange):
     def ask(self, question: Question) -> CoroutineType[Any, Any, Result]:
         """As it is, to be awaited: nothing stands between who asks and how it is done."""
         if question.method in self.revision.deprecated:
-            from .deprecation import warn_of_deprecated
-
-            warn_of_deprecated(question.method)
+            _deprecation().warn_of_deprecated(question.method)
         rounds, timer = self.rounds, self.timer
         asking = self._asking(self, question) if rounds is None else rounds.ask(self, question)
         return asking if timer is None else _beside(timer, asking)
@@ -147,9 +138,7 @@ class Served(Exchange):
             await self.outlet.tell("notifications/progress", shape_noun(self.revision, "Progress", held))
         if self.peer.log_meter is None:
             return
-        from .log_meter import left_out_notice
-
-        if (told := left_out_notice(self.peer, monotonic(), last=True)) is not None:
+        if (told := _log_meter().left_out_notice(self.peer, monotonic(), last=True)) is not None:
             await self.outlet.tell("notifications/message", told)
 
 
@@ -159,3 +148,27 @@ async def _beside(timer: Timer, asking: CoroutineType[Any, Any, Result]) -> Resu
         return await asking
     finally:
         timer.resume()
+
+
+# --- what many servers never say: each is loaded when it is said first ---
+
+
+@cache
+def _deprecation():
+    from . import deprecation
+
+    return deprecation
+
+
+@cache
+def _log_meter():
+    from . import log_meter
+
+    return log_meter
+
+
+@cache
+def _progress():
+    from . import progress
+
+    return progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -156,9 +157,7 @@ class Context:
             "tool_choice": tool_choice,
             "metadata": metadata,
         }
-        from .questions import ask_sample
-
-        return self._sample(ask_sample(messages, max_tokens, options, key))
+        return self._sample(_questions().ask_sample(messages, max_tokens, options, key))
 
     @deprecated("roots are deprecated in the newest revision of MCP: take folders as tool arguments or configuration")
     def roots(self, *, key: str | None = None) -> Any:
@@ -185,37 +184,28 @@ class Context:
         """
         return self._once(key, act, wanted)
 
-    # Few handlers ask: what they ask with is loaded with the first question.
-
     async def _elicit(self, message: str, wanted: Any, key: str | None) -> Any:
-        from .forms import form_of
-        from .questions import ask_form, read_form
-
-        form = form_of(wanted)
-        return read_form(message, form, await self.exchange.ask(ask_form(message, form, key)))
+        asking = _questions()
+        form = asking.form_of(wanted)
+        return asking.read_form(message, form, await self.exchange.ask(asking.ask_form(message, form, key)))
 
     async def _elicit_url(self, message: str, url: str, key: str | None) -> None:
-        from .questions import ask_url, read_url
-
-        read_url(message, await self.exchange.ask(ask_url(message, url, key)))
+        asking = _questions()
+        asking.read_url(message, await self.exchange.ask(asking.ask_url(message, url, key)))
 
     async def _sample(self, question: Question) -> Sampled:
-        from .questions import read_sample
-
-        return read_sample(await self.exchange.ask(question))
+        return _questions().read_sample(await self.exchange.ask(question))
 
     async def _roots(self, key: str | None) -> list[Root]:
-        from .questions import ask_roots, read_roots
-
-        return read_roots(await self.exchange.ask(ask_roots(key)))
+        return _questions().read_roots(await self.exchange.ask(_questions().ask_roots(key)))
 
     async def _within_roots(self, path: Any, key: str | None) -> bool:
-        from .roots import within
+        from .roots import within  # few handlers look at them
 
         return within(path, await self._roots(key))
 
     async def _read_resource(self, uri: str) -> list[ResourceContents]:
-        from .passing import Passed
+        from .passing import Passed  # few read their own resources
 
         first = self.exchange
         asked = Passed(first, "resources/read", ResourceParams(uri=uri), lambda: Raw(encode({"uri": uri})))
@@ -243,6 +233,14 @@ class Context:
             return
         told = {"level": level, "data": data} | ({"logger": logger} if logger else {})
         await self.exchange.notify("notifications/message", told)
+
+
+@cache
+def _questions():
+    """What a handler asks with, loaded with the first question: most never ask."""
+    from . import questions
+
+    return questions
 
 
 async def _nothing() -> None: ...

@@ -10,12 +10,13 @@ import msgspec
 from ..revisions.sampling_rules import what_is_wrong
 from ..wire.errors import LocalError, ToolError
 from ..wire.exchange import Question, Result
-from .forms import Form, check_accepted
+from .forms import Form, check_accepted, form_of
 
 __all__ = [
     "Declined",
     "Sampled",
     "Root",
+    "form_of",
     "ask_form",
     "ask_url",
     "ask_sample",

@@ -87,11 +87,9 @@ class Seal:
         self._known: dict[str, _Key] = {}
         self._store = store
 
-    @property
-    def _keys(self) -> dict[str, _Key]:
-        """By their prefixes, the first one first; made when something is sealed or opened, which few servers do."""
-        if not self._known:
-            self._known = {key.prefix: key for key in map(_Key, self._secrets)}
+    def _make(self) -> dict[str, _Key]:
+        """By their prefixes, the first one first; when something is sealed or opened, which few servers do."""
+        self._known = {key.prefix: key for key in map(_Key, self._secrets)}
         return self._known
 
     async def share(self, store: Store, place: str) -> None:
@@ -103,11 +101,11 @@ class Seal:
             self._known = {}
 
     def seal(self, payload: bytes) -> str:
-        key, nonce = next(iter(self._keys.values())), urandom(_NONCE)
+        key, nonce = next(iter((self._known or self._make()).values())), urandom(_NONCE)
         return key.prefix + b2a_base64(nonce + key.encrypt(nonce, payload), newline=False).decode()
 
     def open(self, sealed: str) -> bytes | None:
-        key = self._keys.get(sealed[:_PREFIX])
+        key = (self._known or self._make()).get(sealed[:_PREFIX])
         raw = None if key is None else _unbase64(sealed[_PREFIX:])
         return None if key is None or raw is None or len(raw) <= _NONCE else key.decrypt(raw)
 
