@@ -88,6 +88,8 @@ class Session:
         self.ready = False
         self._end: ConnectionEnded | None = None
         self._revision: Revision | None = None
+        self.version_said: bytes | None = None
+        """The name of that revision, as most of its requests repeat it."""
         self.meter = WatchMeter(around.watching, self.caller)
         """What it watches."""
         self._side = ServerSide(
@@ -108,6 +110,7 @@ class Session:
         """What was negotiated, once and for all; None before `initialize` was answered."""
         if self._revision is None:
             self._revision = self._side.handshake.revision
+            self.version_said = self._revision.name.encode() if self._revision is not None else None
         return self._revision
 
     @property

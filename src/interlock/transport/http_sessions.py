@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..revisions.batches import refused_in_batch
-from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_rules import VERSION, Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
     NO_SESSION,
@@ -230,7 +230,8 @@ class Sessions:
         session = self._by_id.get(id)
         if session is None or (session.principal is not principal and session.principal != principal):
             raise TurnedAway(UNKNOWN)
-        check_version(headers, session.revision)
+        if headers.values.get(VERSION, b"") != session.version_said:
+            check_version(headers, session.revision)
         session.used = now
         return session
 
