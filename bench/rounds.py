@@ -32,10 +32,10 @@ class Rounds:
     def _attempt_one(self, measure: str, contestant: Contestant, take: Callable[[], None]) -> None:
         self._attempt((measure, contestant.name, ""), [Key(measure, contestant.name, "")], take)
 
-    def _attempt(self, who: tuple[str, str, str], keys: list[Key], take: Callable[[], None]) -> None:
+    def _attempt(self, who: tuple[str, str, str], keys: list[Key], take: Callable[[], None]) -> bool:
         """A contestant that fails is reported and does not stop the others."""
         if self._failed_in_a_row.get(who, 0) >= _ENOUGH_FAILURES:
-            return
+            return False
         try:
             take()
         except (DriverError, WrongAnswer, probes.ProbeFailed, ValueError, OSError) as error:
@@ -43,8 +43,9 @@ class Rounds:
             for key in keys:
                 self.samples.fail(key, plain_reason(str(error)))
             self._tell(f"{' '.join(who)}: failed: {plain_reason(str(error))}")
-        else:
-            self._failed_in_a_row[who] = 0
+            return False
+        self._failed_in_a_row[who] = 0
+        return True
 
     def _tell(self, text: str) -> None:
         print(f"[{self._plan.name}] {text}", flush=True)

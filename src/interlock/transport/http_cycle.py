@@ -24,6 +24,7 @@ errors = logging.Logger("interlock.http.errors", logging.ERROR)
 """For what uvicorn wants logged: how many warnings there are is decided by strangers, so there are none."""
 errors.parent = logging.getLogger("interlock.http")
 
+_NONE: list[tuple[bytes, bytes]] = []
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 _JSON_OF = b"content-type: application/json\r\ncontent-length: "
 _FAILED, _STOPPED = 500, 503
@@ -36,13 +37,13 @@ class Cycle(RequestResponseCycle):
     # What is the same for all of them, or for all as they begin.
     logger = access_logger = errors
     access_log = False
-    default_headers: list[tuple[bytes, bytes]] = []
+    default_headers = _NONE
     disconnected = response_started = response_complete = False
     more_body = True
     chunked_encoding: bool | None = None
     expected_content_length = 0
     task: asyncio.Task[None] | None = None  # in which it is served
-    tasks: set[Any] = set()  # all of the server, of which that is one
+    tasks: Any = None  # all of the server, of which that is one
     held: Any = None  # the beginning of a response, until something of its body comes
 
     def __init__(
@@ -83,8 +84,9 @@ class Cycle(RequestResponseCycle):
         if not self.response_complete:
             await self.break_off(_FAILED)
         self.on_response = _nothing
-        self.tasks.discard(self.task)
-        self.task = None
+        if self.task is not None:
+            self.tasks.discard(self.task)
+            self.task = None
 
     async def break_off(self, status: int) -> None:
         """For what is not answered by now."""

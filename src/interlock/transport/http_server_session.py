@@ -30,7 +30,7 @@ from ..wire.errors import (
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice
 from ..wire.limits import Limits
-from ..wire.link import Outlet, Patience
+from ..wire.link import Patience
 from ..wire.shares import Shares, caller_of
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
