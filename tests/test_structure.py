@@ -347,6 +347,13 @@ def test_one_side_does_not_pay_for_the_other(name, other):
     assert not {module for module in loaded if module.startswith(other + ".")}
 
 
+SELDOM = (
+    "auth.challenges revisions.log_meter revisions.progress revisions.questions revisions.rounds server.blocks "
+    "server.forms server.mounting server.own_methods server.prompts server.questions server.resources "
+    "server.visibility state.memory_store wire.types.content"
+)
+
+
 def test_serving_over_stdio_loads_nothing_heavy(tmp_path):
     path = tmp_path / "server.py"
     path.write_text(
@@ -372,6 +379,7 @@ def test_serving_over_stdio_loads_nothing_heavy(tmp_path):
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert not {name.split(".")[0] for name in loaded} & HEAVY
     assert not {name for name in loaded if name.startswith("interlock.client")}
+    assert not loaded & {f"interlock.{name}" for name in SELDOM.split()}, "what this server has no use for"
     commands = {name for name in loaded if name.startswith("interlock.cli.")}
     assert commands == {f"interlock.cli.{name}" for name in ("failing", "main", "run", "words")}, "no other command"
 
