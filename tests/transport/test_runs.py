@@ -35,7 +35,7 @@ class Replies:
 
     def nothing_left(self):
         """Besides the spare task, which waits for the next request until the end."""
-        return not self.runs.by_id and self.runs._shifts <= {self.runs._spare}
+        return not self.runs.by_id and self.runs._shifts <= {self.runs.spare}
 
 
 async def gives(value=b"x"):
