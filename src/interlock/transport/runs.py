@@ -101,7 +101,8 @@ class Runs:
             del self.by_id[id]
         elif id is None:
             self._quiet.discard(shift)
-        shift.reply(id, None if shift.cancelled else answer)
+        reply = shift.reply
+        reply(id, None if shift.cancelled else answer)
 
     def _heard(self, id: Id | None, answer: bytes | None) -> None:
         """Nobody waits for an answer."""
@@ -160,20 +161,24 @@ class _Shift(Coroutine[Any, Any, None]):
 
     __name__ = "interlock request"  # what a task shows of its coroutine
     __slots__ = (
-        *("_answer", "_context", "_linked", "_parked", "_runs", "_taken", "_waits_for", "_work", "_worker"),
+        *("_answer", "_context", "_go_on", "_linked", "_parked", "_runs", "_taken", "_waits_for", "_work", "_worker"),
         *("cancellable", "cancelled", "exchange", "id", "reply", "task"),
     )
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._context = runs.context.copy()
-        self._worker: Any = self._work_on_each()
+        self._hire()
         self._work: Any = None
         self._answer: bytes | None = None
         self._taken = self._linked = self.cancelled = False
         self._waits_for: Any = _NOTHING_YET
         self._parked: asyncio.Future[None] | None = None
         self.task = runs.loop.create_task(self, context=self._context)
+
+    def _hire(self) -> None:
+        self._worker: Any = self._work_on_each()
+        self._go_on: Callable[[Any], Any] = self._worker.send
 
     # --- while it is nobody's ---------------------------------------------------------------------
 
@@ -200,10 +205,10 @@ class _Shift(Coroutine[Any, Any, None]):
         references, weak_references = getrefcount(task), getweakrefcount(task)
         _enter_task(loop, task)
         try:
-            found = self._context.run(self._worker.send, None)
+            found = self._context.run(self._go_on, None)
         except GeneratorExit as error:  # of the work itself: the worker is gone with it
             self._answer, found = _failed(self, error), _ENDED
-            self._worker = self._work_on_each()
+            self._hire()
         finally:
             _leave_task(loop, task)
             if outer is not None:
@@ -271,9 +276,9 @@ class _Shift(Coroutine[Any, Any, None]):
         if not self._taken:
             return self._park()
         if self._linked:
-            return self._step(self._worker.send, value)
+            return self._step(self._go_on, value)
         self._linked = True
-        return self._step(self._worker.send, None) if self._waits_for is _NOTHING_YET else self._waits_for
+        return self._step(self._go_on, None) if self._waits_for is _NOTHING_YET else self._waits_for
 
     def throw(self, error: Any, /, *rest: Any) -> Any:
         if not self._taken:

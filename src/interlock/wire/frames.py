@@ -49,6 +49,13 @@ class Frame(msgspec.Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
+class _Answer(msgspec.Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    """A response on its way out: cheaper to make and to write than a dict of its members."""
+
+    id: int | str
+    result: Any
+
+
 class ErrorObject(msgspec.Struct):
     code: int
     message: str
@@ -272,7 +279,7 @@ def _said(frame: dict[str, Any]) -> bytes:
 
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
-    data = _encode({"jsonrpc": "2.0", "id": id, "result": result})
+    data = _encode(_Answer(id, result))
     return data if _NEWLINE not in data else _on_one_line(data)
 
 
