@@ -108,21 +108,22 @@ class FdWriter:
         self._drained: list[tuple[int, asyncio.Future[None]]] = []
         self.taken = 0
         self.written = 0
-        self.backlog = 0
-        """Bytes taken and not yet written."""
         self._selectable = _is_selectable(fd)
         if self._selectable:
             os.set_blocking(fd, False)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes taken and not yet written."""
+        return self.taken - self.written
 
     def write(self, data: bytes) -> int:
         """Take `data`; returns the position at which it starts."""
         start = self.taken
         if self._open:
             self._buffer += data
-            size = len(data)
-            self.taken = start + size
-            self.backlog += size
-            if not self._scheduled and not self._watching and not self._held:
+            self.taken = start + len(data)
+            if not self._held and not self._scheduled and not self._watching:
                 self._scheduled = True
                 self._loop.call_soon(self._flush_scheduled)
         return start
@@ -152,7 +153,6 @@ class FdWriter:
                 self._break(error)
                 return
             self.written += count
-            self.backlog -= count
             del self._buffer[:count]
         self._watch(bool(self._buffer))
         if self._drained:

@@ -191,17 +191,17 @@ class _Shift(Coroutine[Any, Any, None]):
         cancellable: bool,
     ) -> None:
         """Work on it until it ends or waits. If it has ended, the next one may begin here too."""
-        self.id, self.exchange, self.reply, self.cancellable, self._work = id, exchange, reply, cancellable, work
+        self.id = id
+        self.exchange = exchange
+        self.reply = reply
+        self.cancellable = cancellable
+        self._work = work
         runs, task = self._runs, self.task
         loop = runs.loop
         outer = _current(loop)
-        depth = getattr(_nesting, "depth", 0) if outer is not None else 0
-        if runs.behind or depth >= _NESTED:
+        if runs.behind or (outer is not None and not _step_aside(loop, outer)):
             self._take()
             return
-        if outer is not None:  # a carrier that delivers within the sender's own task
-            _nesting.depth = depth + 1
-            _leave_task(loop, outer)
         references, weak_references = getrefcount(task), getweakrefcount(task)
         _enter_task(loop, task)
         try:
@@ -212,13 +212,17 @@ class _Shift(Coroutine[Any, Any, None]):
         finally:
             _leave_task(loop, task)
             if outer is not None:
-                _nesting.depth = depth
+                _nesting.depth -= 1
                 _enter_task(loop, outer)
         if found is not _ENDED:
             self._waits_for = found
             self._take()
             return
-        runs.over(self, self._answer)
+        if self.cancelled or runs.by_id.get(id) is not self:
+            runs.over(self, self._answer)
+        else:
+            del runs.by_id[id]
+            reply(id, self._answer)
         # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
         if references == getrefcount(task) and weak_references == getweakrefcount(task) and self._is_fresh():
             self._work = self.exchange = None
@@ -249,8 +253,9 @@ class _Shift(Coroutine[Any, Any, None]):
         if getattr(task, "_callbacks", None):
             return False  # somebody waits for this very request to end
         # The same objects: equality would miss a fresh list, and may be anybody's code.
-        return len(own) == len(common) and (
-            not len(own) or all(common.get(variable, own) is value for variable, value in own.items())
+        size = len(own)
+        return size == len(common) and (
+            not size or all(common.get(variable, own) is value for variable, value in own.items())
         )
 
     @property
@@ -318,6 +323,16 @@ class _Shift(Coroutine[Any, Any, None]):
 
     def __await__(self) -> Generator[Any, Any, None]:
         raise TypeError("a shift is run by its task")
+
+
+def _step_aside(loop: asyncio.AbstractEventLoop, outer: asyncio.Task[Any]) -> bool:
+    """For a carrier that delivers within the sender's own task. False: that happens too deep inside of itself."""
+    depth: int = getattr(_nesting, "depth", 0)
+    if depth >= _NESTED:
+        return False
+    _nesting.depth = depth + 1
+    _leave_task(loop, outer)
+    return True
 
 
 def _failed(shift: _Shift, error: BaseException) -> bytes | None:
