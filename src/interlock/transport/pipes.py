@@ -15,6 +15,8 @@ from collections.abc import Callable
 __all__ = ["FdReader", "FdWriter"]
 
 _CHUNK = 256 * 1024
+_MANY = 2048  # bytes at once: a peer that has much under way has written more while these were worked on
+_TURN = 16 * 1024  # bytes after which the others on the loop get a turn
 _REST = 16  # reads for what a dead writer left: a pipe holds 64 KiB, 1 MiB at the most
 
 
@@ -39,13 +41,16 @@ class FdReader:
         self._watched = True
 
     def _readable(self) -> None:
-        try:
-            chunk = os.read(self._fd, _CHUNK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            chunk = b""
-        self._took(chunk)
+        room = _TURN
+        while room > 0 and self._open:
+            try:
+                chunk = os.read(self._fd, _CHUNK)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                chunk = b""
+            self._took(chunk)
+            room = room - len(chunk) if len(chunk) >= _MANY else 0
 
     def _took(self, chunk: bytes) -> None:
         if not self._open:
