@@ -173,7 +173,7 @@ class Duplex:
         return position
 
     def _look_at_backlog(self) -> None:
-        """How much may be sent before the next look: it cannot grow by more than what is sent."""
+        """How much may be sent before the next look: but for its framing, it cannot grow by more than what is sent."""
         backlog = self._channel.backlog
         if backlog > self._limits.outbound_bytes:
             self.fail(ConnectionLost(f"the peer left {backlog} bytes unread"))
