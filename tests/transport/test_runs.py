@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from contextvars import ContextVar, copy_context
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import pytest
 from hypothesis import strategies as st
@@ -780,6 +780,25 @@ async def test_one_task_serves_all_that_never_wait():
         found.start(number, looks())
         await turns()  # also once it is parked
     assert len(tasks) == 1 and len(found.order) == 6
+    await over(found)
+
+
+async def test_a_run_that_has_waited_leaves_nothing_to_be_collected():
+    found, tasks = Replies(), []
+
+    async def passes():
+        tasks.append(ref(asyncio.current_task()))
+        await asyncio.sleep(0)
+        return b"x"
+
+    gc.disable()
+    try:
+        found.start(1, passes())
+        await turns()
+        assert found.by_id == {1: [b"x"]}
+        assert [task() for task in tasks] == [None]
+    finally:
+        gc.enable()
     await over(found)
 
 

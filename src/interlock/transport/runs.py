@@ -288,6 +288,7 @@ class _Shift(Coroutine[Any, Any, None]):
     def throw(self, error: Any, /, *rest: Any) -> Any:
         if not self._taken:
             self._runs.dismiss(self)
+            self._come_apart()
             raise error
         if self._linked:
             return self._step(self._worker.throw, error)
@@ -301,6 +302,7 @@ class _Shift(Coroutine[Any, Any, None]):
     def _park(self) -> Any:
         if self._linked:
             self._runs.dismiss(self)
+            self._come_apart()
             raise StopIteration
         self._parked = self._runs.loop.create_future()
         return next(self._parked.__await__())
@@ -315,7 +317,12 @@ class _Shift(Coroutine[Any, Any, None]):
                 return found
         self._runs.dismiss(self)
         self._runs.over(self, self._answer)
+        self._come_apart()
         raise StopIteration
+
+    def _come_apart(self) -> None:
+        """After the last turn: what holds each other would be garbage that somebody has to look for."""
+        del self.task, self._worker, self._go_on
 
     def close(self) -> None:
         if self._taken:
