@@ -163,6 +163,32 @@ async def test_but_not_for_ever():
     assert order.index("others") == 5  # after some 16 KiB
 
 
+async def test_a_descriptor_that_somebody_made_wait_never_holds_up_the_loop():
+    read, write = os.pipe()
+    chunks = []
+
+    def taken(chunk):
+        chunks.append(len(chunk))
+        os.set_blocking(read, True)
+
+    reader = FdReader(read, taken, lambda: None)
+    reader.start()
+    rescue = threading.Timer(20, os.write, (write, b"x"))  # else a loop that is held up would never end
+    rescue.start()
+    try:
+        for count in (1, 2):
+            os.write(write, b"x" * 3000)
+            async with asyncio.timeout(30):
+                while len(chunks) < count:
+                    await asyncio.sleep(0)
+        assert chunks == [3000, 3000]
+    finally:
+        rescue.cancel()
+        rescue.join()
+        reader.close()
+        os.close(write)
+
+
 async def test_a_peer_with_little_to_say_is_waited_for():
     assert await order_of_reading(100, 3) == [100, "others", 100, 100]
 

@@ -42,7 +42,7 @@ class FdReader:
 
     def _readable(self) -> None:
         room = _TURN
-        while room > 0 and self._open:
+        while room > 0:
             try:
                 chunk = os.read(self._fd, _CHUNK)
             except (BlockingIOError, InterruptedError):
@@ -50,7 +50,9 @@ class FdReader:
             except OSError:
                 chunk = b""
             self._took(chunk)
-            room = room - len(chunk) if len(chunk) >= _MANY else 0
+            if len(chunk) < _MANY or not self._open or os.get_blocking(self._fd):
+                return  # who shares our end, as a launcher does, may have made it wait: then only the loop knows
+            room -= len(chunk)
 
     def _took(self, chunk: bytes) -> None:
         if not self._open:
