@@ -27,7 +27,7 @@ from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Id, encode_error
 
-__all__ = ["Runs", "Reply"]
+__all__ = ["Runs", "Reply", "task_of"]
 
 log = logging.getLogger("interlock.wire")
 _NESTED = 8  # runs begun inside each other (a handler that calls a server in this process); deeper ones take turns
@@ -37,7 +37,7 @@ _NOTHING_YET: Any = object()
 _ENDED: Any = object()
 _nesting = threading.local()
 # Python 3.11 has no such function in C, but the table behind it: looked up once per request, that counts.
-_current: Callable[[asyncio.AbstractEventLoop], Any] = (
+task_of: Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None] = (
     asyncio.current_task if sys.version_info >= (3, 12) else cast(Any, asyncio.tasks)._current_tasks.get
 )
 
@@ -198,7 +198,7 @@ class _Shift(Coroutine[Any, Any, None]):
         self._work = work
         runs, task = self._runs, self.task
         loop = runs.loop
-        outer = _current(loop)
+        outer = task_of(loop)
         if runs.behind or (outer is not None and not _step_aside(loop, outer)):
             self._take()
             return
