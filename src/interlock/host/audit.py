@@ -111,16 +111,17 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        self._put(_encode(entry) + b"\n")
+        self.write_line(_encode(entry) + b"\n")
 
     def write_many(self, entries: Sequence[Entry]) -> None:
         """All of them at the price of one, where there is room for them in one file."""
         lines = [_encode(entry) + b"\n" for entry in entries]
         whole = lines[0] if len(lines) == 1 else b"".join(lines)
         for piece in (whole,) if self._size + len(whole) <= self._most else lines:
-            self._put(piece)
+            self.write_line(piece)
 
-    def _put(self, piece: bytes) -> None:
+    def write_line(self, piece: bytes) -> None:
+        """An entry as it stands in the file, or several: for the ledger, which has most of it from the last time."""
         try:
             file = self._with_room_for(len(piece))
             if self._torn:

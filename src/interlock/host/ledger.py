@@ -4,7 +4,10 @@ Secrets are found in three ways: by the patterns of wire/redaction.py, as the va
 servers (`hide`), and not at all in arguments too long to be searched: of these only the digest is written down.
 
 A decision is written at once. How it ended waits for a moment, where the audit can take several lines at once
-(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one.
+(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one. Of
+those who call one thing after the other, several outcomes are written while the server works on the next.
+
+Most of a line is the same with every call of a tool: it is made once (`_Frame`), and what differs is put in.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from ..wire.display import display
 from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL
 from ..wire.redaction import REDACTED, may_hold_secrets, redact_secrets
-from .audit import Audit, Entry, Outcome
-from .deeds import Decision, Deed
+from .audit import Audit, Entry, FileAudit, Outcome
+from .deeds import Decision, Deed, Matter
 from .policy import principal_text
 
 __all__ = ["Ledger"]
@@ -40,7 +43,10 @@ _MOST_KNOWN = 1024  # texts that are remembered as they are written; with more, 
 _PAUSE = 0.02  # seconds that an outcome waits for others
 _LONGEST_PAUSE = 0.5  # where the loop does not come to it, because calls follow each other without leaving it time
 _MOST_WAITING = 64  # outcomes; then they are written at once
+_ENOUGH = 16  # outcomes; with so many they are written behind the next decision, when its call has been sent
+_GAP = "\ue000"  # where something is put into a frame; of all else that is in a line, `display` leaves none
 _encode = msgspec.json.Encoder(order="sorted").encode
+_as_written = msgspec.json.Encoder().encode
 _MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
 log = logging.getLogger("interlock.host")
 
@@ -61,28 +67,42 @@ class _Ended(msgspec.Struct):
     cut: bool
 
 
+class _Frame(msgspec.Struct, frozen=True):
+    """A decision without what differs from call to call, and its line as the encoder writes it, cut there."""
+
+    entry: Entry
+    pieces: list[str]
+
+    def line(self, at: str, call: str, digest: str, arguments: str) -> bytes:
+        first, second, third, fourth, last = self.pieces
+        shown = _encode(arguments)[1:-1].decode()
+        return f"{first}{at}{second}{call}{third}{digest}{fourth}{shown}{last}\n".encode()
+
+
 class Ledger:
     """Writes into one audit, for one run of a host. It is used on one event loop at a time."""
 
     def __init__(self, audit: Audit, hide: Iterable[str] = (), lost: Lost | None = None) -> None:
         self._audit, self._lost = audit, lost if lost is not None else _log_lost
         self._write_many: Callable[[Sequence[Entry]], None] | None = getattr(audit, "write_many", None)
+        self._file = audit if type(audit) is FileAudit else None  # not of one that may do something else with an entry
         self._waiting: list[_Ended] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False
         self._run = secrets.token_hex(4)
-        self._key = secrets.token_bytes(32)
+        self._keyed = blake2b(key=secrets.token_bytes(32), digest_size=16)
         self._numbers = count(1)
         self._hidden: set[str] = set()
-        self._parties: dict[object, tuple[str, str, str]] = {}
-        self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
+        self._parties: dict[Matter, tuple[str, str, str]] = {}
+        self._frames: dict[tuple[Matter, Decision, str, str, str], _Frame] = {}
         self._second, self._date = 0, ""
         self.hide(hide)
 
     def hide(self, values: Iterable[str]) -> None:
         """Texts that must never be written."""
         self._parties.clear()
-        self._reasons.clear()
+        self._frames.clear()
         for value in values:
             if len(value) >= _SHORTEST and len(self._hidden) < _MOST_HIDDEN:
                 self._hidden.add(value)
@@ -91,29 +111,48 @@ class Ledger:
     def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
         """Write a decision down, and return the number that its outcome will have."""
         now = time.time()
-        if self._waiting and now - self._waiting[0].at >= _LONGEST_PAUSE:
-            self.flush()
-        call = f"{self._run}-{next(self._numbers)}"
-        principal, server, name = self._party(deed)
-        rule, because = self._reason(rule, because)
+        if self._waiting:
+            self._hurry(now)
+        key = (deed.matter, decision, rule, because, scope)
+        frame = self._frames.get(key) or self._framed(*key)
+        at, call, digest = self._spelled(now), f"{self._run}-{next(self._numbers)}", self._keyed.copy()
+        digest.update(deed.payload)
+        if self._file is not None:
+            self._file.write_line(frame.line(at, call, digest.hexdigest(), self._arguments(deed)))
+        else:
+            told = {"at": at, "call": call, "digest": digest.hexdigest(), "arguments": self._arguments(deed)}
+            self._audit.write(msgspec.structs.replace(frame.entry, **told))
+        return call
+
+    def _framed(self, matter: Matter, decision: Decision, rule: str, because: str, scope: str) -> _Frame:
+        principal, server, name = self._party(matter)
         entry = Entry(
-            at=self._spelled(now),
-            call=call,
+            at=_GAP,
+            call=_GAP,
             step="decision",
             principal=principal,
-            kind=deed.kind,
+            kind=matter.kind,
             server=server,
             name=name,
             decision=decision,
-            rule=rule,
-            because=because,
+            rule=display(rule, 100),
+            because=self.clean(because, 500),
             scope=scope,
-            digest=blake2b(deed.payload, key=self._key, digest_size=16).hexdigest(),
-            arguments=self._arguments(deed),
-            sources=tuple(display(each, 200) for each in sorted(deed.sources)[:100]) if deed.sources else (),
+            digest=_GAP,
+            arguments=_GAP,
+            sources=tuple(display(each, 200) for each in sorted(matter.sources)[:100]),
         )
-        self._audit.write(entry)
-        return call
+        frame = _Frame(entry, _as_written(entry).decode().split(_GAP))
+        _put(self._frames, (matter, decision, rule, because, scope), frame)
+        return frame
+
+    def _hurry(self, now: float) -> None:
+        """Outcomes wait: for too long, or so many that they are written as soon as what is decided now was sent."""
+        if now - self._waiting[0].at >= _LONGEST_PAUSE:
+            self.flush()
+        elif len(self._waiting) >= _ENOUGH and not self._is_due and (loop := running_loop()) is not None:
+            self._is_due = True
+            loop.call_later(0, self.flush)  # behind all that is to be done at once, and so behind the sending
 
     def ended(
         self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
@@ -130,6 +169,7 @@ class Ledger:
 
     def flush(self) -> None:
         """Write down all that waits; to be called before the audit is closed."""
+        self._is_due = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -148,7 +188,7 @@ class Ledger:
 
     def _outcome(self, ended: _Ended) -> Entry:
         deed = ended.deed
-        principal, server, name = self._party(deed)
+        principal, server, name = self._party(deed.matter)
         return Entry(
             at=self._spelled(ended.at),
             call=ended.call,
@@ -164,21 +204,13 @@ class Ledger:
             cut=ended.cut,
         )
 
-    def _party(self, deed: Deed) -> tuple[str, str, str]:
+    def _party(self, matter: Matter) -> tuple[str, str, str]:
         """Who, where and what, as it is written; the same few in most lines."""
-        key = (deed.principal, deed.server, deed.name)
-        found = self._parties.get(key)
+        found = self._parties.get(matter)
         if found is None:
-            principal = display(principal_text(deed.principal or LOCAL), 200)
-            found = principal, display(deed.server, 200), self.clean(deed.name, 500)
-            _put(self._parties, key, found)
-        return found
-
-    def _reason(self, rule: str, because: str) -> tuple[str, str]:
-        found = self._reasons.get((rule, because))
-        if found is None:
-            found = display(rule, 100), self.clean(because, 500)
-            _put(self._reasons, (rule, because), found)
+            principal = display(principal_text(matter.principal or LOCAL), 200)
+            found = principal, display(matter.server, 200), self.clean(matter.name, 500)
+            _put(self._parties, matter, found)
         return found
 
     def _spelled(self, now: float) -> str:

@@ -28,7 +28,7 @@ from ..wire.types.tools import Tool
 from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
-from .deeds import Deed, Denied
+from .deeds import Deed, Denied, Matter
 from .gate import Gate
 from .members import Member, State
 from .names import exposed
@@ -55,6 +55,8 @@ class Verbs:
         self._admission = Admission(catalogue)
         self._own = OwnTools(catalogue, self._admission, gate.cap)
         self._budget = budget
+        self._matters: dict[Entry[Tool], Matter] = {}
+        self._matters_of = -1
 
     @property
     def missing(self) -> dict[str, State]:
@@ -94,14 +96,25 @@ class Verbs:
     ) -> CallResult:
         """Run a tool, by the name that models see. Raises `Denied` where it may not be, and what a `Client` raises."""
         entry = self.catalogue.tools.get(name) or await self._nobody(self.catalogue.tools, name, "tool")
-        tool = entry.item
-        hints, me = None if tool.annotations is UNSET else tool.annotations, self.gate.principal
-        deed = Deed("tool", entry.server, tool.name, arguments or {}, sources=sources, hints=hints, principal=me)
+        deed = Deed.of(self._matter(entry, frozenset(sources)), arguments or {})
 
         def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
-            return client.call_tool(tool.name, sent, timeout=timeout, on_progress=on_progress)
+            return client.call_tool(entry.item.name, sent, timeout=timeout, on_progress=on_progress)
 
         return await self._sent(deed, timeout, ask, entry)
+
+    def _matter(self, entry: Entry[Tool], sources: frozenset[str]) -> Matter:
+        """Of this very entry: when a server describes its tool in another way, there is another one."""
+        if self._matters_of != self.catalogue.version:
+            self._matters.clear()
+            self._matters_of = self.catalogue.version
+        found = self._matters.get(entry) if not sources else None
+        if found is None:
+            hints = None if entry.item.annotations is UNSET else entry.item.annotations
+            found = Matter("tool", entry.server, entry.item.name, sources, hints, self.gate.principal)
+            if not sources:
+                self._matters[entry] = found
+        return found
 
     # --- resources, prompts, completions ----------------------------------------------------------
 
