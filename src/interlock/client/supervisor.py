@@ -169,13 +169,14 @@ class Supervisor:
 
     async def call(self, exchange: Exchange) -> Result:
         """Make a call, again if need be and if it is safe."""
-        given, began, retries = exchange.patience or Patience(), monotonic(), 0
+        given, began, retries = exchange.patience, monotonic(), 0
         counted = int(exchange.method != "subscriptions/listen")  # which lasts, and says nothing for long
         self._active += counted
         try:
             while True:
-                tried = _now()
-                edge = await self.edge(exchange.method, exchange.patience)
+                tried, edge = _now(), self._edge
+                if edge is None or self.state != "ready":  # which it almost always is
+                    edge = await self.edge(exchange.method, exchange.patience)
                 try:
                     return self._answered(exchange, await edge(exchange))
                 except ConnectionEnded as ended:
@@ -183,7 +184,7 @@ class Supervisor:
                         retries = 0  # a call that lasts outlives more than one connection
                     self._decide(exchange, ended, retries)
                 retries += 1
-                exchange.patience = rest_of(given, began)
+                exchange.patience = rest_of(given or Patience(), began)
         finally:
             self._active -= counted
 

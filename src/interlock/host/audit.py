@@ -123,9 +123,13 @@ class FileAudit:
     def write_line(self, piece: bytes) -> None:
         """An entry as it stands in the file, or several: for the ledger, which has most of it from the last time."""
         try:
-            file = self._with_room_for(len(piece))
-            if self._torn:
-                piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            size, file = self._size + len(piece), self._file
+            if file is None or size > self._most or self._torn or monotonic() - self._looked >= _LOOK_SECONDS:
+                file = self._with_room_for(len(piece))
+                if self._torn:
+                    piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            else:
+                self._size = size
             if os.write(file, piece) != len(piece):
                 self._torn = True
                 raise OSError(errno.ENOSPC, "a line was written in part only")

@@ -18,7 +18,7 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Principal
 from ..wire.types.tools import ToolAnnotations
 
-__all__ = ["KINDS", "Decision", "Deed", "Denied", "Kind", "Matter", "Scope", "Verdict", "canonical"]
+__all__ = ["KINDS", "Decision", "Deed", "Denied", "Kind", "Matter", "Scope", "Verdict", "canonical", "matter_of"]
 
 Kind = Literal[
     "launch",
@@ -42,6 +42,8 @@ Scope = Literal["once", "session", "always"]
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 _put = object.__setattr__
+_MOST_MATTERS = 4096
+_matters: dict[tuple[object, ...], Matter] = {}
 
 
 def canonical(value: Any) -> bytes:
@@ -54,37 +56,41 @@ def canonical(value: Any) -> bytes:
 
 
 class Matter(msgspec.Struct, frozen=True, eq=False):
-    """What a deed is about, whatever its arguments are. Equal ones count as the same wherever they are a key."""
+    """What a deed is about, whatever its arguments are. Made by `matter_of`: what is kept for one is found by the thing
+    itself, which is why equal ones are the same one."""
 
     kind: Kind
     server: str
     name: str
-    sources: frozenset[str] = frozenset()
-    hints: ToolAnnotations | None = None
-    principal: Principal | None = None
-    key: tuple[object, ...] = ()
-    """Made of the others, once: what is kept for a matter is looked up with each deed."""
-    number: int = 0
-    """The hash of it."""
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {self.kind!r:.40}")
-        hints = None if self.hints is None else msgspec.structs.astuple(self.hints)
-        key = (self.kind, self.server, self.name, self.sources, hints, self.principal)
-        msgspec.structs.force_setattr(self, "key", key)
-        msgspec.structs.force_setattr(self, "number", hash(key))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Matter) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return self.number
+    sources: frozenset[str]
+    hints: ToolAnnotations | None
+    principal: Principal | None
+    key: tuple[object, ...]
 
     @property
     def foreign(self) -> frozenset[str]:
         """The other servers whose data may be in the arguments."""
         return self.sources - {self.server} if self.sources else self.sources
+
+
+def matter_of(
+    kind: Kind,
+    server: str,
+    name: str,
+    sources: frozenset[str] = frozenset(),
+    hints: ToolAnnotations | None = None,
+    principal: Principal | None = None,
+) -> Matter:
+    """The same for the same, as long as it is remembered."""
+    key = (kind, server, name, sources, None if hints is None else msgspec.structs.astuple(hints), principal)
+    found = _matters.get(key)
+    if found is None:
+        if kind not in KINDS:
+            raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {kind!r:.40}")
+        if len(_matters) >= _MOST_MATTERS:
+            _matters.clear()
+        found = _matters[key] = Matter(kind, server, name, sources, hints, principal, key)
+    return found
 
 
 class Deed:
@@ -110,29 +116,25 @@ class Deed:
         hints: ToolAnnotations | None = None,
         principal: Principal | None = None,
     ) -> None:
-        _put(self, "matter", Matter(kind, server, name, frozenset(sources), hints, principal))
+        _put(self, "matter", matter_of(kind, server, name, frozenset(sources), hints, principal))
         _put(self, "payload", canonical(arguments))
 
     @classmethod
     def of(cls, matter: Matter, arguments: Any) -> Deed:
         """The same for a matter that is known already."""
-        return cls._made(matter, canonical(arguments))
-
-    @classmethod
-    def _made(cls, matter: Matter, payload: bytes) -> Deed:
         deed = cls.__new__(cls)
         _put(deed, "matter", matter)
-        _put(deed, "payload", payload)
+        _put(deed, "payload", canonical(arguments))
         return deed
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a deed does not change: use edited() or by() instead of setting {name}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Deed) and self.payload == other.payload and self.matter == other.matter
+        return isinstance(other, Deed) and self.payload == other.payload and self.matter.key == other.matter.key
 
     def __hash__(self) -> int:
-        return hash((self.matter, self.payload))
+        return hash((self.matter.key, self.payload))
 
     def __repr__(self) -> str:
         """Without the arguments, which may be secret."""
@@ -182,12 +184,13 @@ class Deed:
 
     def edited(self, arguments: Any) -> Deed:
         """The same with other arguments."""
-        return self._made(self.matter, canonical(arguments))
+        return self.of(self.matter, arguments)
 
     def by(self, principal: Principal) -> Deed:
         """The same in the name of `principal`."""
         it = self.matter
-        return self._made(Matter(it.kind, it.server, it.name, it.sources, it.hints, principal), self.payload)
+        matter = matter_of(it.kind, it.server, it.name, it.sources, it.hints, principal)
+        return self.of(matter, msgspec.Raw(self.payload))
 
 
 class Verdict(msgspec.Struct, frozen=True):

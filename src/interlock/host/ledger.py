@@ -73,11 +73,6 @@ class _Frame(msgspec.Struct, frozen=True):
     entry: Entry
     pieces: list[str]
 
-    def line(self, at: str, call: str, digest: str, arguments: str) -> bytes:
-        first, second, third, fourth, last = self.pieces
-        shown = _encode(arguments)[1:-1].decode()
-        return f"{first}{at}{second}{call}{third}{digest}{fourth}{shown}{last}\n".encode()
-
 
 class Ledger:
     """Writes into one audit, for one run of a host. It is used on one event loop at a time."""
@@ -118,7 +113,10 @@ class Ledger:
         at, call, digest = self._spelled(now), f"{self._run}-{next(self._numbers)}", self._keyed.copy()
         digest.update(deed.payload)
         if self._file is not None:
-            self._file.write_line(frame.line(at, call, digest.hexdigest(), self._arguments(deed)))
+            first, second, third, fourth, last = frame.pieces
+            shown = _encode(self._arguments(deed))[1:-1].decode()
+            line = f"{first}{at}{second}{call}{third}{digest.hexdigest()}{fourth}{shown}{last}\n"
+            self._file.write_line(line.encode())
         else:
             told = {"at": at, "call": call, "digest": digest.hexdigest(), "arguments": self._arguments(deed)}
             self._audit.write(msgspec.structs.replace(frame.entry, **told))
@@ -233,6 +231,8 @@ class Ledger:
         if may_hold_secrets(data):
             data = _encode(redact_secrets(deed.arguments))
         text = data.decode()
+        if len(text) <= _SHOWN and not self._hidden and text.isprintable():
+            return text
         return display(self._without_hidden(text) if self._hidden else text, _SHOWN)
 
     def _without_hidden(self, text: str) -> str:

@@ -39,7 +39,8 @@ class Shelving:
         self._bounds = bounds
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
-        self._unknown: dict[str, asyncio.Event] = {}
+        self.unknown: dict[str, asyncio.Event] = {}
+        """Servers whose new connection was not looked at yet: what they are asked has to wait."""
         self._told: dict[str, frozenset[str]] = {}
         self._listing: dict[str, asyncio.Task[None] | None] = {}
 
@@ -49,7 +50,7 @@ class Shelving:
         """A new connection: what is on its other end must be looked at before anything is called."""
         if (task := self._tasks.pop(server, None)) is not None:
             task.cancel()  # it listed the one before
-        self._unknown.setdefault(server, asyncio.Event())
+        self.unknown.setdefault(server, asyncio.Event())
         self.refresh(server, client, seconds)
 
     def refresh(self, server: str, client: Client, seconds: float) -> None:
@@ -69,12 +70,9 @@ class Shelving:
         """Is it being listed now, or are its new things being looked at?"""
         return server in self._listing
 
-    def is_unknown(self, server: str) -> bool:
-        return server in self._unknown
-
     async def known(self, server: str) -> None:
         """Wait until it is known what its connection leads to."""
-        if (unknown := self._unknown.get(server)) is not None:
+        if (unknown := self.unknown.get(server)) is not None:
             await unknown.wait()
 
     async def close(self) -> None:
@@ -93,7 +91,7 @@ class Shelving:
         self._is_known(server)
 
     def _is_known(self, server: str) -> None:
-        if (unknown := self._unknown.pop(server, None)) is not None:
+        if (unknown := self.unknown.pop(server, None)) is not None:
             unknown.set()
 
     async def _keep(self, server: str, client: Client, patience: Patience) -> None:

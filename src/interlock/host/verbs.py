@@ -12,6 +12,7 @@ from functools import partial
 from math import inf
 from typing import Any, Literal, NoReturn, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from ..client.calling import OnProgress, patience_of
@@ -28,7 +29,7 @@ from ..wire.types.tools import Tool
 from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
-from .deeds import Deed, Denied, Matter
+from .deeds import Deed, Denied, Matter, matter_of
 from .gate import Gate
 from .members import Member, State
 from .names import exposed
@@ -41,6 +42,15 @@ T = TypeVar("T")
 I = TypeVar("I", Tool, Prompt)  # noqa: E741
 _PATIENCE = Patience()
 _RETRIES = 3  # of a call that did not leave
+_MOST_USED = 4096  # tools that are remembered as they were called; with more, all are looked up anew
+
+
+class _Used(msgspec.Struct, frozen=True):
+    """A tool that was called, as it stands in the catalogue of that version."""
+
+    version: int
+    entry: Entry[Tool]
+    matter: Matter
 
 
 class Verbs:
@@ -55,8 +65,7 @@ class Verbs:
         self._admission = Admission(catalogue)
         self._own = OwnTools(catalogue, self._admission, gate.cap)
         self._budget = budget
-        self._matters: dict[Entry[Tool], Matter] = {}
-        self._matters_of = -1
+        self._used: dict[str, _Used] = {}
 
     @property
     def missing(self) -> dict[str, State]:
@@ -95,25 +104,30 @@ class Verbs:
         on_progress: OnProgress | None = None,
     ) -> CallResult:
         """Run a tool, by the name that models see. Raises `Denied` where it may not be, and what a `Client` raises."""
-        entry = self.catalogue.tools.get(name) or await self._nobody(self.catalogue.tools, name, "tool")
-        deed = Deed.of(self._matter(entry, frozenset(sources)), arguments or {})
+        known = self._used.get(name)
+        if known is None or known.version != self.catalogue.version:
+            known = await self._found(name)
+        entry, matter = known.entry, known.matter
+        if sources:
+            matter = matter_of(
+                "tool", matter.server, matter.name, frozenset(sources), matter.hints, matter.principal
+            )
 
         def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
-            return client.call_tool(entry.item.name, sent, timeout=timeout, on_progress=on_progress)
+            return client.call_tool(matter.name, sent, timeout=timeout, on_progress=on_progress)
 
-        return await self._sent(deed, timeout, ask, entry)
+        return await self._sent(Deed.of(matter, arguments or {}), timeout, ask, entry)
 
-    def _matter(self, entry: Entry[Tool], sources: frozenset[str]) -> Matter:
-        """Of this very entry: when a server describes its tool in another way, there is another one."""
-        if self._matters_of != self.catalogue.version:
-            self._matters.clear()
-            self._matters_of = self.catalogue.version
-        found = self._matters.get(entry) if not sources else None
-        if found is None:
-            hints = None if entry.item.annotations is UNSET else entry.item.annotations
-            found = Matter("tool", entry.server, entry.item.name, sources, hints, self.gate.principal)
-            if not sources:
-                self._matters[entry] = found
+    async def _found(self, name: str) -> _Used:
+        """In the catalogue as it is now: when it changes, everything is looked up anew."""
+        version, tools = self.catalogue.version, self.catalogue.tools
+        entry = tools.get(name) or await self._nobody(tools, name, "tool")
+        tool = entry.item
+        hints = None if tool.annotations is UNSET else tool.annotations
+        matter = matter_of("tool", entry.server, tool.name, hints=hints, principal=self.gate.principal)
+        if len(self._used) >= _MOST_USED:
+            self._used.clear()
+        found = self._used[name] = _Used(version, entry, matter)
         return found
 
     # --- resources, prompts, completions ----------------------------------------------------------
@@ -210,7 +224,7 @@ class Verbs:
 
     def _at_hand(self, member: Member) -> Client | None:
         """Its client, if nothing has to be waited for."""
-        return member.client if member.state == "ready" and not self._shelving.is_unknown(member.name) else None
+        return member.client if member.state == "ready" and member.name not in self._shelving.unknown else None
 
     async def _reached(self, member: Member, patience: Patience) -> Client:
         while True:
