@@ -16,7 +16,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.exchange import Principal
-from .deeds import Deed, Denied, Matter
+from .deeds import Deed, Denied, Matter, keep
 from .judge import Judge, Question
 from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
@@ -160,9 +160,8 @@ class Admission:
         used = self.check(deed)
         if used is None or now is None:
             return _PLAIN
-        if len(now.questions) >= _MOST_KEPT:
-            now.questions.clear()
-        found = now.questions[matter] = Question(pin=used[0], definition=used[1])
+        found = Question(pin=used[0], definition=used[1])
+        keep(now.questions, matter, matter, found, _MOST_KEPT)
         return found
 
     def check(self, deed: Deed) -> tuple[str, Definition] | None:

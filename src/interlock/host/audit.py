@@ -23,7 +23,7 @@ from ..wire.display import display
 from ..wire.errors import StoreError
 from .deeds import Decision, Kind
 
-__all__ = ["Audit", "AuditFailed", "Entry", "FileAudit", "MemoryAudit", "Outcome"]
+__all__ = ["Audit", "AuditFailed", "Entry", "FileAudit", "MemoryAudit", "Outcome", "as_line"]
 
 Outcome = Literal["", "done", "tool_error", "failed", "timeout", "cancelled"]
 _MOST_BYTES = 16 * 1024 * 1024  # of one file; then the next begins
@@ -61,6 +61,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the result, as far as it was looked at."""
     cut: bool = False
     """Was the result too long to be handed on whole?"""
+
+
+def as_line(entry: Entry) -> bytes:
+    """As it stands in a file."""
+    return _encode(entry) + b"\n"
 
 
 class AuditFailed(StoreError):
@@ -111,11 +116,11 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        self.write_line(_encode(entry) + b"\n")
+        self.write_line(as_line(entry))
 
     def write_many(self, entries: Sequence[Entry]) -> None:
         """All of them at the price of one, where there is room for them in one file."""
-        lines = [_encode(entry) + b"\n" for entry in entries]
+        lines = [as_line(entry) for entry in entries]
         whole = lines[0] if len(lines) == 1 else b"".join(lines)
         for piece in (whole,) if self._size + len(whole) <= self._most else lines:
             self.write_line(piece)

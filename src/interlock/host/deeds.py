@@ -18,7 +18,19 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Principal
 from ..wire.types.tools import ToolAnnotations
 
-__all__ = ["KINDS", "Decision", "Deed", "Denied", "Kind", "Matter", "Scope", "Verdict", "canonical", "matter_of"]
+__all__ = [
+    "KINDS",
+    "Decision",
+    "Deed",
+    "Denied",
+    "Kind",
+    "Matter",
+    "Scope",
+    "Verdict",
+    "canonical",
+    "keep",
+    "matter_of",
+]
 
 Kind = Literal[
     "launch",
@@ -43,6 +55,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 _put = object.__setattr__
 _MOST_MATTERS = 4096
+_LONGEST_KEPT = 1024  # characters of a name
 _matters: dict[tuple[object, ...], Matter] = {}
 
 
@@ -87,10 +100,19 @@ def matter_of(
     if found is None:
         if kind not in KINDS:
             raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {kind!r:.40}")
-        if len(_matters) >= _MOST_MATTERS:
-            _matters.clear()
-        found = _matters[key] = Matter(kind, server, name, sources, hints, principal, key)
+        own = None if hints is None else msgspec.structs.replace(hints)  # whoever changes theirs does not change it
+        found = Matter(kind, server, name, sources, own, principal, key)
+        keep(_matters, found, key, found, _MOST_MATTERS)
     return found
+
+
+def keep(table: dict[Any, Any], matter: Matter, key: object, value: object, most: int) -> None:
+    """For the next deed about the same. With more than so many, all are found anew; a name of enormous length, which
+    may be any address, is not remembered at all."""
+    if len(matter.name) <= _LONGEST_KEPT:
+        if len(table) >= most:
+            table.clear()
+        table[key] = value
 
 
 class Deed:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
-from typing import Any
 
 import msgspec
 
@@ -29,8 +28,8 @@ from ..wire.display import display
 from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL
 from ..wire.redaction import REDACTED, may_hold_secrets, redact_secrets
-from .audit import Audit, Entry, FileAudit, Outcome
-from .deeds import Decision, Deed, Matter
+from .audit import Audit, Entry, FileAudit, Outcome, as_line
+from .deeds import Decision, Deed, Matter, keep
 from .policy import principal_text
 
 __all__ = ["Ledger"]
@@ -46,7 +45,6 @@ _MOST_WAITING = 64  # outcomes; then they are written at once
 _ENOUGH = 16  # outcomes; with so many they are written behind the next decision, when its call has been sent
 _GAP = "\ue000"  # where something is put into a frame; of all else that is in a line, `display` leaves none
 _encode = msgspec.json.Encoder(order="sorted").encode
-_as_written = msgspec.json.Encoder().encode
 _MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
 log = logging.getLogger("interlock.host")
 
@@ -72,6 +70,8 @@ class _Frame(msgspec.Struct, frozen=True):
 
     entry: Entry
     pieces: list[str]
+    """Up to the arguments."""
+    last: bytes
 
 
 class Ledger:
@@ -86,7 +86,7 @@ class Ledger:
         self._timer: asyncio.TimerHandle | None = None
         self._is_due = False
         self._run = secrets.token_hex(4)
-        self._keyed = blake2b(key=secrets.token_bytes(32), digest_size=16)
+        self._keyed = blake2b(secrets.token_bytes(32), digest_size=16)  # a secret first is a key, as BLAKE2 is made
         self._numbers = count(1)
         self._hidden: set[str] = set()
         self._parties: dict[Matter, tuple[str, str, str]] = {}
@@ -106,17 +106,16 @@ class Ledger:
     def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
         """Write a decision down, and return the number that its outcome will have."""
         now = time.time()
-        if self._waiting:
+        if len(waiting := self._waiting) >= _ENOUGH or (waiting and now - waiting[0].at >= _LONGEST_PAUSE):
             self._hurry(now)
         key = (deed.matter, decision, rule, because, scope)
         frame = self._frames.get(key) or self._framed(*key)
         at, call, digest = self._spelled(now), f"{self._run}-{next(self._numbers)}", self._keyed.copy()
         digest.update(deed.payload)
         if self._file is not None:
-            first, second, third, fourth, last = frame.pieces
-            shown = _encode(self._arguments(deed))[1:-1].decode()
-            line = f"{first}{at}{second}{call}{third}{digest.hexdigest()}{fourth}{shown}{last}\n"
-            self._file.write_line(line.encode())
+            first, second, third, fourth = frame.pieces
+            line = f"{first}{at}{second}{call}{third}{digest.hexdigest()}{fourth}".encode()
+            self._file.write_line(line + _encode(self._arguments(deed)) + frame.last)
         else:
             told = {"at": at, "call": call, "digest": digest.hexdigest(), "arguments": self._arguments(deed)}
             self._audit.write(msgspec.structs.replace(frame.entry, **told))
@@ -140,8 +139,10 @@ class Ledger:
             arguments=_GAP,
             sources=tuple(display(each, 200) for each in sorted(matter.sources)[:100]),
         )
-        frame = _Frame(entry, _as_written(entry).decode().split(_GAP))
-        _put(self._frames, (matter, decision, rule, because, scope), frame)
+        *pieces, last = as_line(entry).decode().split(_GAP)
+        pieces[-1], last = pieces[-1].removesuffix('"'), last.removeprefix('"')  # arguments come with their quotes
+        frame = _Frame(entry, pieces, last.encode())
+        keep(self._frames, matter, (matter, decision, rule, because, scope), frame, _MOST_KNOWN)
         return frame
 
     def _hurry(self, now: float) -> None:
@@ -208,7 +209,7 @@ class Ledger:
         if found is None:
             principal = display(principal_text(matter.principal or LOCAL), 200)
             found = principal, display(matter.server, 200), self.clean(matter.name, 500)
-            _put(self._parties, matter, found)
+            keep(self._parties, matter, matter, found, _MOST_KNOWN)
         return found
 
     def _spelled(self, now: float) -> str:
@@ -244,9 +245,3 @@ class Ledger:
 
 def _log_lost(deed: Deed, error: StoreError) -> None:
     log.warning("! how %s ended was not written down: %s", deed, display(str(error), 300))
-
-
-def _put(table: dict[Any, Any], key: object, value: object) -> None:
-    if len(table) >= _MOST_KNOWN:
-        table.clear()
-    table[key] = value

@@ -27,7 +27,7 @@ from ..wire.display import display
 from ..wire.exchange import LOCAL, Principal
 from ..wire.types.tools import ToolAnnotations
 from .conditions import Condition
-from .deeds import KINDS, Decision, Deed, Kind, Matter, Scope, Verdict, canonical
+from .deeds import KINDS, Decision, Deed, Kind, Matter, Scope, Verdict, canonical, keep
 
 __all__ = ["DEFAULTS", "Hint", "Policy", "Rule", "principal_text"]
 
@@ -154,9 +154,8 @@ class Policy:
         concerned = [rule for rule in self.rules if rule.concerns(deed)]
         fixed = tuple(rule for rule in concerned if not rule.arguments)
         by_arguments = tuple(rule for rule in concerned if rule.arguments)
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        known = self._known[deed.matter] = _Known(fixed, by_arguments, self._verdict(deed, fixed))
+        known = _Known(fixed, by_arguments, self._verdict(deed, fixed))
+        keep(self._known, deed.matter, deed.matter, known, _MOST_KNOWN)
         return known
 
     def _verdict(self, deed: Deed, rules: tuple[Rule, ...]) -> Verdict:

@@ -109,9 +109,7 @@ class Verbs:
             known = await self._found(name)
         entry, matter = known.entry, known.matter
         if sources:
-            matter = matter_of(
-                "tool", matter.server, matter.name, frozenset(sources), matter.hints, matter.principal
-            )
+            matter = matter_of("tool", matter.server, matter.name, frozenset(sources), matter.hints, matter.principal)
 
         def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
             return client.call_tool(matter.name, sent, timeout=timeout, on_progress=on_progress)
@@ -192,12 +190,15 @@ class Verbs:
         entry: Entry[Tool] | Entry[Prompt] | None = None,
     ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-        send = partial(self._asked, deed, patience, ask, entry, self.catalogue.version)
+        send = partial(
+            self._asked, deed, self.members[deed.matter.server], patience, ask, entry, self.catalogue.version
+        )
         return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
         self,
         deed: Deed,
+        member: Member,
         patience: Patience,
         ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None,
@@ -206,7 +207,7 @@ class Verbs:
     ) -> T:
         """Clients of a host repeat nothing by themselves: what provably did not leave is sent again from here, when it
         is known what is on the other end now. `version` is of the catalogue that `entry` was found in."""
-        member, retries = self.members[deed.server], 0
+        retries = 0
         member.enter()  # from here on it is not stopped for idleness
         try:
             while True:
