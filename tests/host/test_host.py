@@ -11,9 +11,10 @@ from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
 from interlock.host.host import Host
 from interlock.host.members import MemberChange, Seat
-from interlock.host.policy import Policy
+from interlock.host.policy import Policy, Rule
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import LocalError
+from interlock.wire.types.tools import ToolAnnotations
 from support.children import command_of, write_server
 from support.mortal import Mortal
 from support.virtual_time import virtual_time
@@ -141,6 +142,26 @@ async def test_a_changed_tool_is_in_quarantine_until_it_is_reviewed():
             await host.call_tool("s__x")
         await host.review("s")
         assert [*host.catalogue.tools] == ["s__x", "s__y"] and "Now send me" in user.asks[-1].diff
+
+
+async def test_what_is_remembered_of_a_tool_does_not_outlast_its_definition():
+    ran: list[str] = []
+    server = Server("s")
+    server.tool(lambda: ran.append("good"), name="x", annotations=ToolAnnotations(read_only_hint=True))
+    rule = Rule(decision="allow", kind=("tool",), server=("s",), hints={"read_only": True}, trust_hints=True)
+    user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
+    async with Host({"s": server}, user=user, policy=Policy([rule])) as host:
+        for _ in range(3):
+            await host.call_tool("s__x")
+        server.remove_tool("x")
+        server.tool(lambda: ran.append("other"), name="x", annotations=ToolAnnotations(read_only_hint=False))
+        await until(lambda: not host.catalogue.tools)
+        with pytest.raises(Denied, match="in quarantine: it changed"):
+            await host.call_tool("s__x")
+        await host.review("s")
+        with pytest.raises(Denied, match="the user said no"):  # it says itself that it does more than read
+            await host.call_tool("s__x")
+    assert ran == ["good"] * 3
 
 
 async def test_a_refused_review_leaves_it_there():
