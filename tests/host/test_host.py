@@ -127,6 +127,42 @@ async def test_nobody_there_means_no():
         assert not host.catalogue.tools
 
 
+# --- what is taken back ---
+
+
+async def test_leave_for_always_can_be_seen_and_taken_back(tmp_path):
+    user = ScriptedUser(lambda ask: Leave(granted=True, scope="always" if ask.deed.kind == "tool" else "once"))
+    asked = lambda: [ask.deed.name for ask in user.asks if ask.deed.kind == "tool"]  # noqa: E731
+    async with Host({"s": server_of("x", "y"), "t": server_of("x")}, user=user, home=tmp_path) as host:
+        for name in ("s__x", "s__y", "t__x", "s__x", "s__y", "t__x"):
+            await host.call_tool(name)
+        assert asked() == ["x", "y", "x"]
+        assert {(kept.kind, kept.name, kept.granted) for kept in host.leaves("s")} == {
+            ("tool", "x", True),
+            ("tool", "y", True),
+        }
+        await host.take_back("s", kind="tool", name="x")
+        assert {kept.name for kept in host.leaves("s")} == {"y"} and host.leaves("t")
+        for name in ("s__y", "t__x", "s__x"):
+            await host.call_tool(name)
+        assert asked() == ["x", "y", "x", "x"]
+        with pytest.raises(LocalError, match="there is no server"):
+            await host.take_back("z")
+
+
+async def test_all_that_was_approved_of_a_server_can_be_taken_back(tmp_path):
+    path, user = write_server(tmp_path, PROGRAM), ScriptedUser(Leave(granted=True, scope="always"))
+    async with Host({"s": command_of(path)}, user=user, home=tmp_path / "home") as host:
+        await host.call_tool("s__pid")
+        before = [ask.deed.kind for ask in user.asks]
+        assert before == ["launch", "definitions", "tool"]
+        await host.take_back("s")
+        assert host.members["s"].state == "stopped" and not host.catalogue.tools and not host.leaves("s")
+        await host.restart("s")
+        await host.call_tool("s__pid")
+        assert [ask.deed.kind for ask in user.asks] == before * 2
+
+
 # --- what changes ---
 
 

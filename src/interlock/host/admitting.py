@@ -140,6 +140,12 @@ class Admission:
         self._offers.pop(server, None)
         self._told.pop(server, None)
 
+    async def take_back(self, server: str, identity: str) -> None:
+        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
+        self.forget(server)
+        self.ask_again(server)
+        await self._pins.forget(server, identity=identity)
+
     # --- what may be used -------------------------------------------------------------------------
 
     def admitted(self, server: str) -> frozenset[Item]:

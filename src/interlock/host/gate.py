@@ -235,3 +235,9 @@ class Gate:
         """It is gone: nothing of it can be used, and nothing that it gave is kept. Its pins and leaves stay."""
         self._admission.forget(server)
         self.cap.forget(server)
+
+    async def take_back(self, server: str, *, identity: str = "") -> None:
+        """As if it had never been seen: no leave, no refusal and no approved definition of it counts any more."""
+        self.forget(server)
+        await self.leaves.forget(server, principal=self.principal)
+        await self._admission.take_back(server, identity)

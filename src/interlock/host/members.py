@@ -144,6 +144,15 @@ class Member:
         """For one attempt to connect, and for listing what it has."""
         return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
 
+    def identity(self) -> str:
+        """What its approved definitions are kept under: how it is started or where it is, "" for one in this process.
+        Raises what is wrong with its configuration."""
+        launch = self.launch
+        if launch is None:
+            seat = self._find()
+            launch = launch_of(self.name, target_in(seat.target), seat.headers)
+        return launch.identity if launch is not None else ""
+
     # --- for calls --------------------------------------------------------------------------------
 
     async def connected(self, patience: Patience | None = None) -> Client:

@@ -38,6 +38,7 @@ class Shelving:
         self._catalogue, self._admit, self._tell, self._changed = catalogue, admit, tell, changed
         self._bounds = bounds
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._again: set[str] = set()
         self.unknown: dict[str, asyncio.Event] = {}
         """Servers whose new connection was not looked at yet: what they are asked has to wait."""
@@ -48,8 +49,7 @@ class Shelving:
 
     def connected(self, server: str, client: Client, seconds: float) -> None:
         """A new connection: what is on its other end must be looked at before anything is called."""
-        if (task := self._tasks.pop(server, None)) is not None:
-            task.cancel()  # it listed the one before
+        self._cancel(server)  # what listed the one before
         self.unknown.setdefault(server, asyncio.Event())
         self.refresh(server, client, seconds)
 
@@ -76,17 +76,22 @@ class Shelving:
             await unknown.wait()
 
     async def close(self) -> None:
-        tasks = [*self._tasks.values()]
+        """Nothing is listed any more when it returns, nor by those that were given up before."""
         for server in [*self._tasks]:
             self._stop(server)
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._ending:
+            await asyncio.wait([*self._ending])
 
     # --- how --------------------------------------------------------------------------------------
 
-    def _stop(self, server: str) -> None:
+    def _cancel(self, server: str) -> None:
         if (task := self._tasks.pop(server, None)) is not None:
             task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    def _stop(self, server: str) -> None:
+        self._cancel(server)
         self._again.discard(server)
         self._is_known(server)
 
