@@ -179,7 +179,12 @@ class Supervisor:
                 if edge is None or self.state != "ready":  # which it almost always is
                     edge = await self.edge(exchange.method, exchange.patience)
                 try:
-                    return self._answered(exchange, await edge(exchange))
+                    result = await edge(exchange)
+                    self._heard_at = self._clock()
+                    if self.state == "degraded":
+                        self._to("ready")
+                    self._repeats.learn(exchange.method, result)
+                    return result
                 except ConnectionEnded as ended:
                     if tried + self._rules.settled < self._clock():
                         retries = 0  # a call that lasts outlives more than one connection
@@ -188,13 +193,6 @@ class Supervisor:
                 exchange.patience = rest_of(given or Patience(), began)
         finally:
             self._active -= counted
-
-    def _answered(self, exchange: Exchange, result: Result) -> Result:
-        self._heard_at = self._clock()
-        if self.state == "degraded":
-            self._to("ready")
-        self._repeats.learn(exchange.method, result)
-        return result
 
     def _decide(self, exchange: Exchange, ended: ConnectionEnded, retries: int) -> None:
         """Returns if the call is to be repeated, and raises what its caller gets if not."""

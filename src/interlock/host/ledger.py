@@ -151,7 +151,7 @@ class Ledger:
             self.flush()
         elif len(self._waiting) >= _ENOUGH and not self._is_due and (loop := running_loop()) is not None:
             self._is_due = True
-            loop.call_later(0, self.flush)  # behind all that is to be done at once, and so behind the sending
+            loop.call_later(0, self._write)  # behind all that is to be done at once, and so behind the sending
 
     def ended(
         self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
@@ -168,10 +168,14 @@ class Ledger:
 
     def flush(self) -> None:
         """Write down all that waits; to be called before the audit is closed."""
-        self._is_due = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._write()
+
+    def _write(self) -> None:
+        """A timer may be left, which finds what has come meanwhile: to set another costs more than to look early."""
+        self._is_due = False
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return

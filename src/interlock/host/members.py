@@ -184,7 +184,8 @@ class Member:
 
     def leave(self) -> None:
         self._active -= 1
-        self._used_at = asyncio.get_running_loop().time()
+        if self._timer is not None:  # somebody watches how long it is idle
+            self._used_at = asyncio.get_running_loop().time()
 
     # --- starting ---------------------------------------------------------------------------------
 
