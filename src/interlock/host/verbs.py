@@ -110,10 +110,7 @@ class Verbs:
         entry, matter = known.entry, known.matter
         if sources:
             matter = matter_of("tool", matter.server, matter.name, frozenset(sources), matter.hints, matter.principal)
-
-        def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
-            return client.call_tool(matter.name, sent, timeout=timeout, on_progress=on_progress)
-
+        ask = partial(_call_tool, matter.name, timeout, on_progress)
         return await self._sent(Deed.of(matter, arguments or {}), timeout, ask, entry)
 
     async def _found(self, name: str) -> _Used:
@@ -261,6 +258,12 @@ class Verbs:
             names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
             raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
         return server
+
+
+def _call_tool(
+    name: str, timeout: Timeout, on_progress: OnProgress | None, client: Client, sent: Any
+) -> Awaitable[CallResult]:
+    return client.call_tool(name, sent, timeout=timeout, on_progress=on_progress)
 
 
 def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completion]:
