@@ -76,17 +76,19 @@ class Cycle(RequestResponseCycle):
         has to stop, where what is thrown away with the loop is not looked at any more.
         """
         try:
-            await app(self.scope, self.receive, self.send)
-        except asyncio.CancelledError:
-            await self.break_off(_STOPPED)
-        except Exception as error:
-            self.logger.error("! the application failed", exc_info=error)
-        if not self.response_complete:
-            await self.break_off(_FAILED)
-        self.on_response = _nothing
-        if self.task is not None:
-            self.tasks.discard(self.task)
-            self.task = None
+            try:
+                await app(self.scope, self.receive, self.send)
+            except asyncio.CancelledError:
+                await self.break_off(_STOPPED)
+            except Exception as error:
+                self.logger.error("! the application failed", exc_info=error)
+            if not self.response_complete:
+                await self.break_off(_FAILED)
+        finally:  # also when it is cancelled once more, while a client that does not read is told
+            self.on_response = _nothing
+            if self.task is not None:
+                self.tasks.discard(self.task)
+                self.task = None
 
     async def break_off(self, status: int) -> None:
         """For what is not answered by now."""
