@@ -77,6 +77,9 @@ class Bounded(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         self.taken()
+        newest = self.cycle
+        if newest is not None and newest.task is not None and newest.task.done():
+            self.tasks.discard(newest.task)  # cancelled before its first step: it could not say itself that it is over
         for cycle in self.earlier:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -183,8 +186,10 @@ class Bounded(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """uvicorn has the loop call back for every task that ends; here what it runs says so itself."""
-        cycle.task, cycle.tasks = self.loop.create_task(cycle.run_asgi(app)), self.tasks
-        self.tasks.add(cycle.task)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        if not task.done():  # an eager one may be over by now
+            cycle.task, cycle.tasks = task, self.tasks
+            self.tasks.add(task)
 
     def on_body(self, body: bytes) -> None:
         cycle = self.cycle
@@ -298,6 +303,7 @@ class _Over:
     """Stands where a request would, and takes nothing."""
 
     response_complete = True
+    task = None
 
 
 _OVER: Any = _Over()
