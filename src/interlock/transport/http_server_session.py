@@ -143,6 +143,8 @@ class Session:
         replies = Replies(self, asked, address, events)
         opened = replies.opened()
         for frame in asked:
+            if self._end is not None:
+                break  # by one before it: nobody would ever end what begins now
             if isinstance(frame, Frame):
                 self._requested(frame, replies)
             else:
