@@ -66,9 +66,7 @@ class OverHttp(Rounds):
         command = contestant.over_http(era)
         assert command is not None
         driver = HttpDriver(command, REPOSITORY, HTTP_SERVER_SECONDS)
-        guest = turns.welcome(contestant, driver, _talk(contestant, era))
-        guest.driver.begin(guest.talk)
-        guest.driver.warm_up(self._plan.warm_up_block_seconds)
+        turns.welcome(contestant, driver, _talk(contestant, era), self._plan.warm_up_block_seconds)
 
     def _rates(self, turns: Turns, era: Era, number: int, connections: int) -> None:
         names = tuple(guest.contestant.name for guest in turns.guests)

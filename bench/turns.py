@@ -37,10 +37,12 @@ class Turns:
         self._attempt = attempt
         self.guests: list[Guest] = []
 
-    def welcome(self, contestant: Contestant, driver: HttpDriver, talk: Talk) -> Guest:
-        guest = Guest(contestant, self._stack.enter_context(driver), talk)
-        self.guests.append(guest)
-        return guest
+    def welcome(self, contestant: Contestant, driver: HttpDriver, talk: Talk, block_seconds: float) -> None:
+        """Once it is warm: a server that fails before that takes no turn, and so does not fail twice."""
+        self._stack.enter_context(driver)
+        driver.begin(talk)
+        driver.warm_up(block_seconds)
+        self.guests.append(Guest(contestant, driver, talk))
 
     def take(self, names: tuple[str, ...], connections: int, windows: int, take: Take) -> dict[str, float]:
         """The middle of so many windows of each of these; the first window warms up and does not count."""
