@@ -249,6 +249,18 @@ async def test_who_takes_the_pieces_one_by_one_gets_each_once():
     assert found == [b"ab", b"cd", b"ef"] and wire.cycle.add(b"g") == 1
 
 
+@pytest.mark.parametrize("respond", [Wire.respond, None])
+async def test_who_was_answered_is_not_asked_for_his_body_any_more(respond):
+    wire = Wire()
+    wire.cycle.waiting_for_100_continue = True
+    if respond is None:
+        assert wire.cycle.answer_json(400, b"{}")
+    else:
+        await respond(wire, b"{}", headers=[length(2)])
+    assert await wire.cycle.receive() == {"type": "http.disconnect"}
+    assert len(wire.transport.writes) == 1
+
+
 async def test_who_takes_a_long_body_lets_the_rest_come():
     wire = Wire()
     wire.cycle.more_body = False

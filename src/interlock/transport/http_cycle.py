@@ -163,6 +163,7 @@ class Cycle(RequestResponseCycle):
         else:
             self.transport.writelines((head, body))
         self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False  # else who listens on for the end would write that behind the answer
         self.message_event.set()
         self.on_response()
 
