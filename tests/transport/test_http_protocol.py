@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import socket
+from contextvars import ContextVar
 from random import Random
 from types import SimpleNamespace
 
@@ -244,6 +245,23 @@ async def test_some_requests_may_wait_for_the_one_before():
     async with served(House().app) as port, connection(port) as raw:
         raw.write(b"".join(http(call_tool("hi", id=number)) for number in range(40)))
         assert [(await raw.response()).json["id"] for _ in range(40)] == [*range(40)]
+
+
+async def test_a_request_that_waited_finds_nothing_of_the_one_before():
+    house, seen, found = House(), ContextVar("seen", default=0), []
+
+    @house.server.tool
+    async def see(ctx: Context) -> str:
+        found.append(seen.get())
+        seen.set(len(found))
+        return "seen"
+
+    outside = seen.set(7)  # what is there as the server begins is there for all
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(call_tool("see")) * 3)
+        assert [(await raw.response()).status for _ in range(3)] == [200, 200, 200]
+    seen.reset(outside)
+    assert found == [7, 7, 7]
 
 
 async def test_a_connection_with_too_many_waiting_requests_is_closed():

@@ -44,6 +44,7 @@ class Cycle(RequestResponseCycle):
     expected_content_length = 0
     task: asyncio.Task[None] | None = None  # in which it is served
     tasks: Any = None  # all of the server, of which that is one
+    context: Any = None  # of one that waits for others: it begins in their task, and finds nothing of theirs
     held: Any = None  # the beginning of a response, until something of its body comes
 
     def __init__(

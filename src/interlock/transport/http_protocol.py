@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from contextvars import copy_context
+from typing import Any, cast
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
@@ -182,6 +183,7 @@ class Bounded(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         else:
             self.flow.pause_reading()
+            cycle.context = copy_context()
             self.pipeline.appendleft((cycle, app))
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
@@ -256,7 +258,8 @@ class Bounded(HttpToolsProtocol):
             self.flow.resume_reading()
         self.quiet_since = self.loop.time()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            cycle, app = self.pipeline.pop()
+            cast(Cycle, cycle).context.run(self._start_asgi_task, cycle, app)
         elif self.idle is None:
             self.idle = self.loop.call_later(self.timeout_keep_alive, self.check_idle)
 
