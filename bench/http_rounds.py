@@ -9,12 +9,11 @@ from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http
-from rounds import SERVER_SECONDS, Rounds
+from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
 from turns import Turns
 
 MANY = 128
-HTTP_SERVER_SECONDS = 180.0  # all servers of a round live through all of it
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
 
@@ -65,27 +64,28 @@ class OverHttp(Rounds):
     def _start(self, turns: Turns, contestant: Contestant, era: Era) -> None:
         command = contestant.over_http(era)
         assert command is not None
-        driver = HttpDriver(command, REPOSITORY, HTTP_SERVER_SECONDS)
-        turns.welcome(contestant, driver, _talk(contestant, era), self._plan.warm_up_block_seconds)
+        driver = HttpDriver(command, REPOSITORY, ROUND_SECONDS)
+        with turns.welcome(contestant, era, driver):
+            driver.begin(_talk(contestant, era))
+            driver.warm_up(self._plan.warm_up_block_seconds)
 
     def _rates(self, turns: Turns, era: Era, number: int, connections: int) -> None:
-        names = tuple(guest.contestant.name for guest in turns.guests)
         seconds = self._plan.window_seconds
-        found = turns.take(names, connections, self._plan.windows, lambda driver: driver.per_second(seconds))
+        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), connections))
         busy = self.samples.facts["share of the http measures in which the driver itself was busy"]
-        for guest in turns.guests:
+        for guest, rate in turns.take(turns.guests, self._plan.windows, lambda driver: driver.per_second(seconds)):
             key = self._key(guest.contestant.name, era, connections)
-            if guest.contestant.name in found:
-                self.samples.add(key, number, found[guest.contestant.name])
-                busy[f"{guest.contestant.name} {key.era}"] = f"{guest.driver.busy:.0%}"
+            self.samples.add(key, number, rate)
+            busy[f"{guest.contestant.name} {key.era}"] = f"{guest.driver.busy:.0%}"
 
     def _pace(self, turns: Turns, era: Era, number: int) -> None:
         """At half of what Interlock reaches in this round, of whoever is asked."""
-        seconds, windows = self._plan.window_seconds, self._plan.windows
-        reached = turns.take(_PACED[:1], CONNECTIONS, windows, lambda driver: driver.per_second(seconds))
+        seconds, ours, guests = self._plan.window_seconds, turns.of(_PACED[0]), turns.of(*_PACED)
+        turns.each(ours, lambda guest: guest.driver.begin(_talk(guest.contestant, era), CONNECTIONS))
+        reached = turns.take(ours, self._plan.windows, lambda driver: driver.per_second(seconds))
         if not reached:
             return  # ours failed: there is no rate to compare at
-        rate = reached[_PACED[0]] / 2
+        rate = reached[0][1] / 2
         late: dict[HttpDriver, list[float]] = defaultdict(list)
 
         def take(driver: HttpDriver) -> float:
@@ -93,13 +93,12 @@ class OverHttp(Rounds):
             late[driver].append(sent_late)
             return taken
 
-        found = turns.take(_PACED, MANY // 2, self._plan.paced_windows, take)
+        turns.each(guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
         sent = self.samples.facts["rate of the p99 measure, and how late the driver sent 99 % of its calls at most"]
-        for guest in turns.guests:
+        for guest, taken in turns.take(guests, self._plan.paced_windows, take):
             name = guest.contestant.name
-            if name in found:
-                self.samples.add(Key("p99", name, era.name), number, found[name])
-                sent[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {median(late[guest.driver]):,.0f} µs"
+            self.samples.add(Key("p99", name, era.name), number, taken)
+            sent[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {median(late[guest.driver]):,.0f} µs"
 
     # ---- calls with progress ----
 

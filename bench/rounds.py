@@ -9,7 +9,8 @@ from peers import Contestant, plain_reason
 from plans import Plan
 from samples import Key, Samples
 
-SERVER_SECONDS = 60.0  # no server process lives longer
+SERVER_SECONDS = 60.0  # that a server process lives at most
+ROUND_SECONDS = 240.0  # or one that lives through a round, with all others
 _ENOUGH_FAILURES = 2  # a contestant that failed so often in a row is left out of the rest
 
 

@@ -4,27 +4,26 @@ What disturbs a shared machine comes and goes within seconds. Measured one after
 servers are compared in different weather; window by window, they are not. Of a contestant's windows the middle counts.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
-from http_driver import HttpDriver
-from http_loads import Talk
+from messages import Era
 from peers import Contestant
 
-Take = Callable[[HttpDriver], float]
 Attempt = Callable[["Guest", Callable[[], None]], bool]
 """Does something with one of them, and says whether that went well."""
 
 
 @dataclass
 class Guest:
-    """One contestant with its server."""
+    """One contestant with its server, in one era."""
 
     contestant: Contestant
-    driver: HttpDriver
-    talk: Talk
+    era: Era
+    driver: Any
     seen: list[float] = field(default_factory=list)
     failed: bool = False
 
@@ -37,24 +36,26 @@ class Turns:
         self._attempt = attempt
         self.guests: list[Guest] = []
 
-    def welcome(self, contestant: Contestant, driver: HttpDriver, talk: Talk, block_seconds: float) -> None:
-        """Once it is warm: a server that fails before that takes no turn, and so does not fail twice."""
+    @contextmanager
+    def welcome(self, contestant: Contestant, era: Era, driver: Any) -> Generator[None]:
+        """Its server is up. One that fails while it gets warm takes no turn: for one fault it fails once."""
         self._stack.enter_context(driver)
-        driver.begin(talk)
-        driver.warm_up(block_seconds)
-        self.guests.append(Guest(contestant, driver, talk))
+        yield
+        self.guests.append(Guest(contestant, era, driver))
 
-    def take(self, names: tuple[str, ...], connections: int, windows: int, take: Take) -> dict[str, float]:
+    def of(self, *names: str) -> list[Guest]:
+        return [guest for guest in self.guests if guest.contestant.name in names]
+
+    def each(self, guests: list[Guest], act: Callable[[Guest], None]) -> None:
+        """Do this with all of them that have not failed yet."""
+        for guest in guests:
+            if not guest.failed:
+                guest.failed = not self._attempt(guest, lambda g=guest: act(g))
+
+    def take(self, guests: list[Guest], windows: int, take: Callable[[Any], float]) -> list[tuple[Guest, float]]:
         """The middle of so many windows of each of these; the first window warms up and does not count."""
-        guests = [guest for guest in self.guests if guest.contestant.name in names and not guest.failed]
         for guest in guests:
             guest.seen.clear()
-            self._do(guest, lambda g: g.driver.begin(g.talk, connections))
         for _ in range(windows + 1):
-            for guest in guests:
-                self._do(guest, lambda g: g.seen.append(take(g.driver)))
-        return {guest.contestant.name: median(guest.seen[1:]) for guest in guests if not guest.failed}
-
-    def _do(self, guest: Guest, act: Callable[[Guest], None]) -> None:
-        if not guest.failed:
-            guest.failed = not self._attempt(guest, lambda: act(guest))
+            self.each(guests, lambda guest: guest.seen.append(take(guest.driver)))
+        return [(guest, median(guest.seen[1:])) for guest in guests if not guest.failed]
