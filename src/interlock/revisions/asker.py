@@ -33,4 +33,4 @@ class Asker:
             return None
         if self.rules.parks(exchange.method, params):
             return Park(self.rules, self.parking, handler, exchange)
-        return Replay(handler, Round(self.rules, exchange), params)
+        return Replay(handler, Round.of(self.rules, exchange), params)

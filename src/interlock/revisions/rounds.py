@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from ..wire.errors import InternalError, InvalidParams, LocalError
-from ..wire.exchange import Question, Result
+from ..wire.exchange import Principal, Question, Result
 from .forms import check_content
 from .questions import check_answer
 from .served import Served
@@ -26,6 +27,8 @@ STATE_REFUSED = "requestState is not valid for this request: start again without
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
 _DIGEST = 16  # bytes
+_SHORT = 1024  # bytes of a question up to which its digest is kept: it is asked again in every round
+_KEPT = 256  # digests
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -116,20 +119,30 @@ _objects = msgspec.json.Decoder(dict[str, Any])
 _value = msgspec.json.Decoder()
 
 
-class Round:
+class Round(msgspec.Struct, eq=False):
     """One request that may ask: what came with it, and the state that it gives back."""
 
-    __slots__ = ("_began", "_principal", "_raw", "_request", "given", "method", "rules", "sealed")
+    rules: AskingRules
+    method: str
+    sealed: str | None
+    given: dict[str, Raw]
+    # not the exchange itself, which knows its rounds: a circle would outlive its request
+    _principal: Principal
+    _raw: Raw | None
+    _request: bytes | None = None
+    _began: float | None = None
 
-    def __init__(self, rules: AskingRules, exchange: Served) -> None:
+    @classmethod
+    def of(cls, rules: AskingRules, exchange: Served) -> Round:
         params: Any = exchange.params
-        self.rules = rules
-        # not the exchange itself, which knows its rounds: a circle would outlive its request
-        self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
-        self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
-        self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self._request: bytes | None = None
-        self._began: float | None = None
+        return cls(
+            rules,
+            exchange.method,
+            None if params.request_state is UNSET else params.request_state,
+            params.input_responses or {},
+            exchange.peer.principal,
+            exchange.raw,
+        )
 
     @property
     def request(self) -> bytes:
@@ -161,7 +174,8 @@ class Round:
 
     def state_of(self, nonce: str = "", ticket: str = "") -> State:
         """One for the next round, to be filled."""
-        rules, now = self.rules, self.rules.clock()
+        rules = self.rules
+        now = rules.clock()
         began = self._began or now
         return State(self.request, began, min(now + rules.seconds, began + rules.total_seconds), nonce, ticket)
 
@@ -186,25 +200,23 @@ def read_state(rules: AskingRules, sealed: str) -> State | None:
         return None  # of an older version of ours
 
 
-class Questions:
+class Questions(msgspec.Struct, eq=False):
     """What one run asks: keys, digests, and the moment at which nothing more is asked."""
 
-    __slots__ = ("_acting", "_check", "_grace", "_on_quiet", "_repeats", "_waiters", "digests", "loop", "open")
-
-    def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
-        self._grace = grace
-        self._on_quiet = on_quiet
-        self._repeats: dict[str, int] = {}
-        self._waiters: dict[str, int] = {}
-        self._check: asyncio.Handle | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self._acting: set[str] = set()
-        self.digests: dict[str, bytes] = {}
-        self.open: dict[str, Question] = {}
+    _grace: float
+    _on_quiet: Callable[[], None]
+    loop: asyncio.AbstractEventLoop | None = None
+    digests: dict[str, bytes] = {}
+    open: dict[str, Question] = {}
+    _repeats: dict[str, int] = {}
+    _waiters: dict[str, int] = {}
+    _acting: set[str] = set()
+    _check: asyncio.Handle | None = None
 
     def key_of(self, question: Question) -> tuple[str, bytes]:
         """The key of a question, and its digest."""
-        digest = _digest(question.identity or _sorted([question.method, question.params]))
+        said = question.identity or _sorted([question.method, question.params])
+        digest = _digest(said) if len(said) > _SHORT else _digest_again(said)
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -276,6 +288,9 @@ _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however 
 
 def _digest(said: bytes) -> bytes:
     return blake2b(said, digest_size=_DIGEST).digest()
+
+
+_digest_again = lru_cache(_KEPT)(_digest)
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):
