@@ -51,9 +51,8 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
     needs = question.needs
     if not needs or not needs[0].startswith(capability):  # who can do a part of something can do it
         needs = (capability, *needs)
-    unknown, can = revision.no_such_needs, peer.capabilities.can
     for need in needs:
-        if need in unknown or not can(need):
+        if need in revision.no_such_needs or not peer.capabilities.can(need):
             missed = need if peer.can(capability) else capability
             raise CannotAsk(f"The client did not declare {missed}", {"requiredCapabilities": _as_object(missed)})
     if not revision.rich_questions or "messages" in question.params:

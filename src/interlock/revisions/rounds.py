@@ -187,7 +187,9 @@ class Round(msgspec.Struct, eq=False):
         if len(sealed) > self.rules.state_bytes:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
-        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
+        asked: dict[str, Any] = {}
+        for key, each in questions.items():
+            asked[key] = {"method": each.method, "params": each.params}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": sealed}
 
 
@@ -232,7 +234,10 @@ class Questions(msgspec.Struct, eq=False):
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
         self._waiters[key] = self._waiters.get(key, 0) + 1
-        self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
+        if alone and self._check is None and self._grace <= 0 and len(self.open) == 1 and self.loop is not None:
+            self._check = self.loop.call_soon(self._quiet)  # as almost always
+        else:
+            self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
 
     def withdraw(self, key: str) -> None:
         """One part of the run that asked was cancelled by another; when nobody waits any more it is not asked."""
@@ -268,7 +273,8 @@ class Questions(msgspec.Struct, eq=False):
 
     def close(self) -> None:
         """The run is over: whoever it was does not want to know any more."""
-        self.stop()
+        if self._check is not None:
+            self.stop()
         self._on_quiet = _nobody
 
     def acts(self, key: str) -> None:

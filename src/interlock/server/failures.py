@@ -76,7 +76,7 @@ def ends_the_run(error: BaseException) -> bool:
     if not isinstance(error, _ENDS):
         return False
     try:
-        task = asyncio.current_task()
+        task = asyncio.current_task(asyncio.get_running_loop())
     except RuntimeError:
         return True  # no loop runs: the coroutine is being closed
     return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)

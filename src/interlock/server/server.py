@@ -113,9 +113,9 @@ class Server:
         )
         self.stamp = Stamp(self._about.identity)
         """What the edge of the stateless era puts on each result."""
-        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
+        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._answers = Answers(self._about, self._offers)
         self._handlers, self._methods = self._answers.table(), self._offers.methods
         self.lives = Lifespans()
@@ -138,18 +138,13 @@ class Server:
         return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
-        rules = AskingRules(
-            sealer=seal,
-            clock=time.time,
-            seconds=seconds,
-            audience=self.info.name,
-            parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
-            single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
-        )
-        return Asker(rules)
+        marked = {"parks": self._calls("park"), "single_use": self._calls("single_use")}
+        return Asker(AskingRules(sealer=seal, clock=time.time, seconds=seconds, audience=self.info.name, **marked))
 
-    def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
-        return self._offers.tools.get(params.name) if method == "tools/call" else None
+    def _calls(self, mark: str) -> Callable[[str, Any], bool]:
+        """Is it a call of a tool that has this mark?"""
+        get = self._offers.tools.get
+        return lambda method, params: method == "tools/call" and getattr(get(params.name), mark, False)
 
     # --- the join ---------------------------------------------------------------------------------
 
