@@ -1,8 +1,9 @@
 """Asking by running again: the default way to ask a stateless client.
 
 A run that asks registers its question and waits. When the round is over the run's own task is cancelled, as a timeout
-would, and all open questions are the result. The retry runs the function again, and the answers are simply there. What
-stands before a question may therefore run again; `once` keeps an act from being done twice.
+would, and all open questions are the result; a run that is known to be alone is unwound at once. The retry runs the
+function again, and the answers are simply there. What stands before a question may therefore run again; `once` keeps an
+act from being done twice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ..wire.exchange import Exchange, Handler, Question, Result
+from ..wire.exchange import ENDED, Exchange, Handler, Question, Result
 from .asking import check_can_ask
 from .questions import check_answer
 from .rounds import Questions, Round
@@ -45,7 +46,11 @@ class Replay(msgspec.Struct, eq=False):
     """The round, by our own cancellation."""
     _closed: bool = False
     """The run: nothing asks for it any more."""
+    _cancelled: bool = False
+    """Its task, by us."""
     _cancelled_before: int = 0
+    _uses_before: int = -1
+    """Of its loop by tasks and timeouts, where they are counted."""
 
     def _questions(self) -> Questions:
         """Made for the few runs that ask."""
@@ -62,6 +67,7 @@ class Replay(msgspec.Struct, eq=False):
         loop = self._loop = asyncio.get_running_loop()
         task = self._task = asyncio.current_task(loop)
         assert task is not None
+        self._uses_before = getattr(loop, "uses", -1)
         try:
             result = await self._handler(exchange)
         except BaseException as error:
@@ -74,7 +80,7 @@ class Replay(msgspec.Struct, eq=False):
             self._close()
         if not self._over:
             return result  # a question nobody waits for any more is not asked
-        if task.uncancel() > self._cancelled_before:
+        if (task.uncancel() if self._cancelled else task.cancelling()) > self._cancelled_before:
             raise asyncio.CancelledError  # somebody else has ended it meanwhile
         return self._ask_client()
 
@@ -103,7 +109,7 @@ class Replay(msgspec.Struct, eq=False):
             for waiting in self._waiting:
                 waiting.cancel()
             return
-        self._over = True
+        self._over = self._cancelled = True
         self._cancelled_before = task.cancelling()  # a TaskGroup may have left some behind (3.11)
         task.cancel()
         if not all(map(_is_done, self._waiting)):  # beside the run itself, whose wait is over by this
@@ -112,7 +118,7 @@ class Replay(msgspec.Struct, eq=False):
     async def ask(self, exchange: Served, question: Question) -> Result:
         """The answer, if it is there already; else the end of this run. After that nothing is asked."""
         if self._over or self._closed:
-            raise asyncio.CancelledError
+            raise asyncio.CancelledError(ENDED)
         questions = self._known or self._questions()
         key, digest = questions.key_of(question)
         before = self._asked.get(key)
@@ -129,7 +135,12 @@ class Replay(msgspec.Struct, eq=False):
             return members
         self._answers.pop(key, None)  # it was given to another question
         loop = self._loop or asyncio.get_running_loop()
-        questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
+        task = asyncio.current_task(loop)
+        if questions.quiet and self._is_alone(loop, task):
+            self._over = True
+            questions.digests[key], questions.open[key] = digest, question
+            raise asyncio.CancelledError(ENDED)
+        questions.add(key, digest, question, alone=task is self._task)
         waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)
         try:
@@ -139,13 +150,20 @@ class Replay(msgspec.Struct, eq=False):
                 questions.withdraw(key)
             raise
 
+    def _is_alone(self, loop: Any, task: asyncio.Task[Any] | None) -> bool:
+        """Does the run itself ask, and is it known that no task was made and no timeout begun since it began? Then none
+        of them can ask, too, fail or be over, and it is unwound where it asks, without waiting for that."""
+        if task is None or task is not self._task or self._uses_before < 0 or loop.uses != self._uses_before:
+            return False
+        return not task.cancelling()
+
     def _takes_back(self) -> bool:
         """Did somebody else cancel the run in the very turn in which it was ended to ask? Then it is theirs: a timeout
         is over, or what failed beside the question makes it needless."""
         task = self._task
         if task is None or self._closed or task.cancelling() <= self._cancelled_before + 1:
             return False
-        self._over = False
+        self._over = self._cancelled = False
         task.uncancel()
         self._questions().look_again()
         return True
@@ -155,7 +173,7 @@ class Replay(msgspec.Struct, eq=False):
         found = self._done.get(key)
         if found is None:
             if self._over or self._closed:
-                raise asyncio.CancelledError  # it would be cut off: the next round does it
+                raise asyncio.CancelledError(ENDED)  # it would be cut off: the next round does it
             self._questions().acts(key)
         return found
 

@@ -230,6 +230,11 @@ class Questions(msgspec.Struct, eq=False):
         count = self._repeats[key] = self._repeats.get(key, 0) + 1
         return key if count == 1 else f"{key}-{count}"
 
+    @property
+    def quiet(self) -> bool:
+        """Is nothing asked, nothing under way, and nobody to be waited for?"""
+        return not self.open and not self._acting and self._grace <= 0
+
     def add(self, key: str, digest: bytes, question: Question, *, alone: bool = False) -> None:
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question

@@ -13,11 +13,13 @@ from typing import Any, cast
 
 from ..wire.display import display
 from ..wire.errors import Refused, ResourceNotFound, ToolError
+from ..wire.exchange import ENDED
 
 __all__ = ["ends_the_run", "failure_text", "reference_to"]
 
 log = logging.getLogger("interlock.server")
 _ENDS = (asyncio.CancelledError, GeneratorExit)
+_ENDED = (ENDED,)
 
 
 def failure_text(error: BaseException, kind: str, name: str) -> str:
@@ -75,6 +77,8 @@ def ends_the_run(error: BaseException) -> bool:
     """True when the edge cancelled this run, or its loop threw it away; an author may raise the same types himself."""
     if not isinstance(error, _ENDS):
         return False
+    if error.args == _ENDED:
+        return True
     try:
         task = asyncio.current_task(asyncio.get_running_loop())
     except RuntimeError:
