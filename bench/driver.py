@@ -181,8 +181,8 @@ class Driver:
         last = len(self._calls) if at_most is None else min(len(self._calls), first + at_most)
         times: list[int] = []
         answers: list[bytes] = []
-        end = perf_counter() + seconds
         with no_garbage_collection():
+            end = perf_counter() + seconds
             while self._next < last and perf_counter() < end:
                 call = self._calls[self._next]
                 started = perf_counter_ns()

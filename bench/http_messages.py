@@ -11,7 +11,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 _STATE_BEGIN = b'"requestState":"'
 
 # Calls prepared per server process; when they are used up, a block ends early.
-PREPARED_POSTS = 60_000
+PREPARED_POSTS = 120_000
 
 
 @dataclass(frozen=True)

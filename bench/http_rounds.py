@@ -1,11 +1,17 @@
 """The measures over HTTP: how many calls, how long one takes at a given rate, with progress, and with questions."""
 
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from statistics import median
+
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http
-from rounds import SERVER_SECONDS, Rounds
+from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
+from turns import Turns
 
 MANY = 128
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
@@ -32,64 +38,67 @@ class OverHttp(Rounds):
     # ---- plain calls ----
 
     def _round(self, era: Era, number: int) -> None:
-        """Interlock comes first: half of what it did in this round is the rate for all."""
-        rates: list[float] = []
-        for contestant in self._contestants:
-            paced = "p99" in self._wanted and contestant.name in _PACED
-            if contestant.over_http(era) is not None and (_NAMES[era] in self._wanted or paced):
-                self._attempt(
-                    (_NAMES[era], contestant.name, era.name),
-                    self._keys(contestant, era, paced),
-                    lambda c=contestant, p=paced: self._visit(c, era, number, rates if p else None),
-                )
+        """All servers at once, taking turns."""
+        with ExitStack() as stack:
+            turns = Turns(stack, lambda guest, act: self._attempt_of(guest.contestant, era, act))
+            for contestant in self._contestants:
+                wanted = _NAMES[era] in self._wanted or contestant.name in _PACED
+                if wanted and contestant.over_http(era) is not None:
+                    self._attempt_of(contestant, era, lambda c=contestant: self._start(turns, c, era))
+            for connections in (CONNECTIONS, MANY) if _NAMES[era] in self._wanted else ():
+                self._rates(turns, era, number, connections)
+            if "p99" in self._wanted:
+                self._pace(turns, era, number)
 
-    def _keys(self, contestant: Contestant, era: Era, paced: bool) -> list[Key]:
-        keys = [Key("p99", contestant.name, era.name)] if paced else []
-        if _NAMES[era] in self._wanted:
-            keys += [self._key(contestant, era, connections) for connections in (CONNECTIONS, MANY)]
-        return keys
+    def _attempt_of(self, contestant: Contestant, era: Era, act: Callable[[], None]) -> bool:
+        keys = [self._key(contestant.name, era, connections) for connections in (CONNECTIONS, MANY)]
+        if _NAMES[era] not in self._wanted:
+            keys = []
+        if "p99" in self._wanted and contestant.name in _PACED:
+            keys.append(Key("p99", contestant.name, era.name))
+        return self._attempt((_NAMES[era], contestant.name, era.name), keys, act)
 
-    def _key(self, contestant: Contestant, era: Era, connections: int) -> Key:
-        return Key(_NAMES[era], contestant.name, f"{era.name} × {connections}")
+    def _key(self, name: str, era: Era, connections: int) -> Key:
+        return Key(_NAMES[era], name, f"{era.name} × {connections}")
 
-    def _visit(self, contestant: Contestant, era: Era, number: int, rates: list[float] | None) -> None:
-        """One server process; `rates` where it is also to show how long calls take."""
-        command, talk = contestant.over_http(era), _talk(contestant, era)
+    def _start(self, turns: Turns, contestant: Contestant, era: Era) -> None:
+        command = contestant.over_http(era)
         assert command is not None
-        with HttpDriver(command, REPOSITORY, SERVER_SECONDS) as driver:
-            driver.begin(talk)
-            driver.warm_up(self._plan.warm_up_block_seconds)
-            rate = self._rate(driver, contestant, era, number, CONNECTIONS)
-            if _NAMES[era] in self._wanted:
-                driver.begin(talk, MANY)
-                driver.per_second(self._plan.warm_up_block_seconds)
-                self._rate(driver, contestant, era, number, MANY)
-            if rates is not None:
-                driver.begin(talk, MANY // 2)
-                self._pace(driver, contestant, era, number, rates, rate)
+        driver = HttpDriver(command, REPOSITORY, ROUND_SECONDS)
+        turns.welcome(contestant, era, driver)
+        driver.begin(_talk(contestant, era))
+        driver.warm_up(self._plan.warm_up_block_seconds)
 
-    def _rate(self, driver: HttpDriver, contestant: Contestant, era: Era, number: int, connections: int) -> float:
-        seconds = self._plan.http_seconds if connections == CONNECTIONS else self._plan.wide_seconds
-        rate = driver.per_second(seconds)
-        if _NAMES[era] in self._wanted:
-            key = self._key(contestant, era, connections)
+    def _rates(self, turns: Turns, era: Era, number: int, connections: int) -> None:
+        seconds = self._plan.window_seconds
+        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), connections))
+        busy = self.samples.facts["share of the http measures in which the driver itself was busy"]
+        for guest, rate in turns.take(turns.guests, self._plan.windows, lambda driver: driver.per_second(seconds)):
+            key = self._key(guest.contestant.name, era, connections)
             self.samples.add(key, number, rate)
-            busy = self.samples.facts["share of the http measures in which the driver itself was busy"]
-            busy[f"{contestant.name} {key.era}"] = f"{driver.busy:.0%}"
-        return rate
+            busy[f"{guest.contestant.name} {key.era}"] = f"{guest.driver.busy:.0%}"
 
-    def _pace(
-        self, driver: HttpDriver, contestant: Contestant, era: Era, number: int, rates: list[float], rate: float
-    ) -> None:
-        if contestant.is_ours:
-            rates.append(rate / 2)
-        if not rates:
+    def _pace(self, turns: Turns, era: Era, number: int) -> None:
+        """At half of what Interlock reaches in this round, of whoever is asked."""
+        seconds, ours, guests = self._plan.window_seconds, turns.of(_PACED[0]), turns.of(*_PACED)
+        turns.each(ours, lambda guest: guest.driver.begin(_talk(guest.contestant, era), CONNECTIONS))
+        reached = turns.take(ours, self._plan.windows, lambda driver: driver.per_second(seconds))
+        if not reached:
             return  # ours failed: there is no rate to compare at
-        driver.p99_us(rates[0], self._plan.paced_seconds / 4)
-        taken, late = driver.p99_us(rates[0], self._plan.paced_seconds)
-        self.samples.add(Key("p99", contestant.name, era.name), number, taken)
+        rate = reached[0][1] / 2
+        late: dict[HttpDriver, list[float]] = defaultdict(list)
+
+        def take(driver: HttpDriver) -> float:
+            taken, sent_late = driver.p99_us(rate, seconds)
+            late[driver].append(sent_late)
+            return taken
+
+        turns.each(guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
         sent = self.samples.facts["rate of the p99 measure, and how late the driver sent 99 % of its calls at most"]
-        sent[f"{contestant.name} {era.name}"] = f"{rates[0]:,.0f} calls/s, {late:,.0f} µs"
+        for guest, taken in turns.take(guests, self._plan.paced_windows, take):
+            name = guest.contestant.name
+            self.samples.add(Key("p99", name, era.name), number, taken)
+            sent[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {median(late[guest.driver]):,.0f} µs"
 
     # ---- calls with progress ----
 

@@ -1,6 +1,9 @@
-"""The measures and their order: every round visits every contestant once, A-B-C-A-B-C."""
+"""The measures and their order: in every round each contestant has its turn, A-B-C-A-B-C."""
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import probes
 from client_rounds import AT_ONCE, Clients
@@ -11,8 +14,9 @@ from http_driver import CONNECTIONS
 from http_rounds import MANY, OverHttp
 from messages import HANDSHAKE, Era, listing
 from peers import REPOSITORY, SERVERS, Contestant
-from rounds import SERVER_SECONDS, Rounds
+from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
+from turns import Turns
 
 
 @dataclass(frozen=True)
@@ -114,15 +118,26 @@ class Bench(Rounds):
     # ---- over stdio ----
 
     def _stdio_round(self, number: int, wanted: set[str]) -> None:
+        """Each starts alone, and is warmed up; then all take turns. Memory is looked at while there is no other."""
         for contestant in self._contestants:
-            for era in contestant.eras:
-                due = self._due(contestant, number, wanted)
-                if due:
-                    self._attempt(
-                        ("stdio", contestant.name, era.name),
-                        [Key(name, contestant.name, era.name) for name in sorted(due)],
-                        lambda c=contestant, e=era, d=due: self._visit(c, e, number, d),
-                    )
+            for era in contestant.eras if "memory" in self._due(contestant, number, wanted) else ():
+                weigh = partial(self._weigh, contestant, era, number)
+                self._attempt(("memory", contestant.name, era.name), [Key("memory", contestant.name, era.name)], weigh)
+        wanted = wanted - {"memory"}
+        with ExitStack() as stack:
+            turns = Turns(stack, lambda guest, act: self._attempt_of(guest.contestant, guest.era, number, wanted, act))
+            for contestant in self._contestants:
+                for era in contestant.eras if self._due(contestant, number, wanted) else ():
+                    start = partial(self._start, turns, contestant, era, number, wanted)
+                    self._attempt_of(contestant, era, number, wanted, start)
+            self._speeds(turns, number, wanted)
+
+    def _attempt_of(
+        self, contestant: Contestant, era: Era, number: int, wanted: set[str], act: Callable[[], None]
+    ) -> bool:
+        due = self._due(contestant, number, wanted)
+        keys = [Key(name, contestant.name, era.name) for name in sorted(due)]
+        return self._attempt(("stdio", contestant.name, era.name), keys, act)
 
     def _due(self, contestant: Contestant, number: int, wanted: set[str]) -> set[str]:
         limits = {
@@ -135,29 +150,38 @@ class Bench(Rounds):
         # The null server shows the driver's ceiling; its start and its memory mean nothing.
         return due & {"pipelined", "sequential"} if contestant.group == "null" else due
 
-    def _visit(self, contestant: Contestant, era: Era, number: int, due: set[str]) -> None:
-        """One server process: cold start, memory after the agreed number of calls, then speed once warm."""
-        plan = self._plan
+    def _start(self, turns: Turns, contestant: Contestant, era: Era, number: int, wanted: set[str]) -> None:
+        """One server process, from its cold start until it is warm."""
+        due = self._due(contestant, number, wanted)
+        driver = Driver(contestant.command, REPOSITORY, era, ROUND_SECONDS)
+        turns.welcome(contestant, era, driver)
+        first_answer = driver.first_answer_ms()
+        if "cold" in due:
+            self.samples.add(Key("cold", contestant.name, era.name), number, first_answer)
+        if due & {"pipelined", "sequential"}:
+            driver.warm_up(self._plan.warm_up_block_seconds)
+        self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(driver.answer_bytes)
 
-        def keep(name: str, value: float) -> None:
-            self.samples.add(Key(name, contestant.name, era.name), number, value)
-
+    def _weigh(self, contestant: Contestant, era: Era, number: int) -> None:
+        """After the agreed number of calls."""
         with Driver(contestant.command, REPOSITORY, era, SERVER_SECONDS) as driver:
-            first_answer = driver.first_answer_ms()
-            if "cold" in due:
-                keep("cold", first_answer)
-            if "memory" in due:
-                memory = driver.memory_after(plan.memory_calls)
-                keep("memory", memory.rss_mb)
-                if memory.pss_mb is not None:
-                    keep("memory-pss", memory.pss_mb)
-            if due & {"pipelined", "sequential"}:
-                driver.warm_up(plan.warm_up_block_seconds)
-            if "sequential" in due:
-                keep("sequential", driver.sequential_p50_us(plan.sequential_seconds))
-            if "pipelined" in due:
-                keep("pipelined", driver.pipelined_per_second(plan.pipelined_seconds))
-            self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(driver.answer_bytes)
+            driver.first_answer_ms()
+            memory = driver.memory_after(self._plan.memory_calls)
+        self.samples.add(Key("memory", contestant.name, era.name), number, memory.rss_mb)
+        if memory.pss_mb is not None:
+            self.samples.add(Key("memory-pss", contestant.name, era.name), number, memory.pss_mb)
+
+    def _speeds(self, turns: Turns, number: int, wanted: set[str]) -> None:
+        plan = self._plan
+        if number >= plan.stdio_rounds:
+            return
+        takes: dict[str, Callable[[Driver], float]] = {
+            "sequential": lambda driver: driver.sequential_p50_us(plan.sequential_seconds),
+            "pipelined": lambda driver: driver.pipelined_per_second(plan.pipelined_seconds),
+        }
+        for name in sorted(wanted & takes.keys()):
+            for guest, value in turns.take(turns.guests, plan.windows, takes[name]):
+                self.samples.add(Key(name, guest.contestant.name, guest.era.name), number, value)
 
     # ---- without a pipe ----
 

@@ -21,9 +21,9 @@ class Plan:
     kills: int
     http_rounds: int
     session_rounds: int
-    http_seconds: float
-    wide_seconds: float
-    paced_seconds: float
+    windows: int
+    window_seconds: float
+    paced_windows: int
     progress_rounds: int
     progress_seconds: float
     held: int
@@ -43,23 +43,23 @@ FULL = Plan(
     stdio_rounds=5,
     cold_rounds=9,
     warm_up_block_seconds=0.25,
-    pipelined_seconds=0.8,
-    sequential_seconds=0.4,
+    pipelined_seconds=0.25,
+    sequential_seconds=0.15,
     memory_rounds=2,
     memory_calls=10_000,
     import_rounds=9,
     in_memory_rounds=5,
     in_memory_seconds=1.0,
     kills=20,
-    http_rounds=5,
+    http_rounds=3,
     session_rounds=3,
-    http_seconds=1.0,
-    wide_seconds=0.7,
-    paced_seconds=1.5,
+    windows=7,
+    window_seconds=0.3,
+    paced_windows=9,
     progress_rounds=3,
     progress_seconds=0.8,
     held=5_000,
-    client_rounds=3,
+    client_rounds=5,
     client_seconds=0.8,
     asking_rounds=5,
     asking_seconds=0.8,
@@ -75,8 +75,8 @@ QUICK = Plan(
     stdio_rounds=2,
     cold_rounds=2,
     warm_up_block_seconds=0.12,
-    pipelined_seconds=0.25,
-    sequential_seconds=0.15,
+    pipelined_seconds=0.15,
+    sequential_seconds=0.1,
     memory_rounds=1,
     memory_calls=1_000,
     import_rounds=2,
@@ -85,9 +85,9 @@ QUICK = Plan(
     kills=3,
     http_rounds=2,
     session_rounds=2,
-    http_seconds=0.4,
-    wide_seconds=0.3,
-    paced_seconds=0.6,
+    windows=3,
+    window_seconds=0.25,
+    paced_windows=5,
     progress_rounds=2,
     progress_seconds=0.3,
     held=5_000,

@@ -9,7 +9,8 @@ from peers import Contestant, plain_reason
 from plans import Plan
 from samples import Key, Samples
 
-SERVER_SECONDS = 60.0  # no server process lives longer
+SERVER_SECONDS = 60.0  # that a server process lives at most
+ROUND_SECONDS = 240.0  # or one that lives through a round, with all others
 _ENOUGH_FAILURES = 2  # a contestant that failed so often in a row is left out of the rest
 
 
@@ -32,10 +33,10 @@ class Rounds:
     def _attempt_one(self, measure: str, contestant: Contestant, take: Callable[[], None]) -> None:
         self._attempt((measure, contestant.name, ""), [Key(measure, contestant.name, "")], take)
 
-    def _attempt(self, who: tuple[str, str, str], keys: list[Key], take: Callable[[], None]) -> None:
+    def _attempt(self, who: tuple[str, str, str], keys: list[Key], take: Callable[[], None]) -> bool:
         """A contestant that fails is reported and does not stop the others."""
         if self._failed_in_a_row.get(who, 0) >= _ENOUGH_FAILURES:
-            return
+            return False
         try:
             take()
         except (DriverError, WrongAnswer, probes.ProbeFailed, ValueError, OSError) as error:
@@ -43,8 +44,9 @@ class Rounds:
             for key in keys:
                 self.samples.fail(key, plain_reason(str(error)))
             self._tell(f"{' '.join(who)}: failed: {plain_reason(str(error))}")
-        else:
-            self._failed_in_a_row[who] = 0
+            return False
+        self._failed_in_a_row[who] = 0
+        return True
 
     def _tell(self, text: str) -> None:
         print(f"[{self._plan.name}] {text}", flush=True)

@@ -36,20 +36,8 @@ class Wire:
     def __init__(self, method="POST", keep_alive=True):
         self.transport, self.completed = Transport(), 0
         self.flow = FlowControl(self.transport)
-        log = logging.getLogger("tests")
-        self.cycle = Cycle(
-            scope={"method": method},
-            transport=self.transport,
-            flow=self.flow,
-            logger=log,
-            access_logger=log,
-            access_log=False,
-            default_headers=[],
-            message_event=asyncio.Event(),
-            expect_100_continue=False,
-            keep_alive=keep_alive,
-            on_response=self.complete,
-        )
+        self.cycle = Cycle({"method": method}, self.transport, self.flow, keep_alive, False, self.complete)
+        self.cycle.logger = logging.getLogger("tests")
 
     def complete(self):
         self.completed += 1

@@ -32,7 +32,8 @@ __all__ = ["Aim", "aim_of", "config_files", "headers_of"]
 
 SECTIONS = ("mcpServers", "servers")  # what `read_config` looks for
 _HINT = (
-    "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command"
+    "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command; "
+    "it comes before all other words"
 )
 
 

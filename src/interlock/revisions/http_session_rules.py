@@ -67,11 +67,12 @@ def asks(body: bytes, limits: Limits) -> bool:
 
 def asked_session(headers: Headers) -> str | None:
     """The session that a request names, None when it names none."""
-    if SESSION in headers.repeated:
-        raise TurnedAway(HttpRefusal.saying(400, "Mcp-Session-Id came more than once"))
-    value = headers.get(SESSION)
+    value = headers.values.get(SESSION)
     if value is None:
         return None
+    if SESSION in headers.repeated:
+        raise TurnedAway(HttpRefusal.saying(400, "Mcp-Session-Id came more than once"))
+    value = value.strip(b" \t")
     if not value or len(value) > _LONGEST_ID:
         raise TurnedAway(UNKNOWN)
     return value.decode("latin-1")

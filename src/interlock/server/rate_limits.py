@@ -81,7 +81,11 @@ class Buckets:
             return 0.0
         if 2 * len(self._found) > self._most:  # once room gets short, who asked last is the last to be forgotten
             self._found[caller] = self._found.pop(caller)
-        tokens = min(self._burst, found[0] + max(0.0, now - found[1]) * self._per_second)
+        tokens, passed = found[0], now - found[1]
+        if passed > 0:
+            tokens += passed * self._per_second
+            if tokens > self._burst:
+                tokens = self._burst
         found[1] = now
         if tokens >= 1:
             found[0] = tokens - 1
@@ -111,10 +115,9 @@ def rate_limited(
     def limit(exchange: Exchange) -> Any:
         found = limited.get(exchange.method)
         if found is not None and (local or exchange.peer.principal is not LOCAL):
-            buckets, refusal = found
-            wait = buckets.take(caller_key(exchange), clock())
+            wait = found[0].take(caller_key(exchange), clock())
             if wait:
-                return refusal(wait)
+                return found[1](wait)
         return handler(exchange)
 
     return limit

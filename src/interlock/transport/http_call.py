@@ -223,24 +223,23 @@ class HttpCall(msgspec.Struct, eq=False):
     async def read(self, limit: int) -> bytes | None:
         """The whole body; None when it is over before that, because it is too long or the client is gone."""
         take_body = _beside_asgi(self._receive, "take_body")
-        here = None if take_body is None else take_body()
-        message: Message = await self._receive() if here is None else {"type": "http.request", "body": here}
-        body: bytes = message.get("body", b"")
-        if message.get("more_body") or message["type"] != "http.request" or len(body) > limit:
-            found = await self._read_on(message, limit)
-            if found is None:
-                return None
-            body = found
+        body: bytes | None = None if take_body is None else take_body()
+        if body is None:
+            body = await self._read_on(limit)
+        elif len(body) > limit:
+            body = await self.refuse(too_large(limit))
+        if body is None:
+            return None
         self._waits_for = None
         if self._late and self._timer is not None:
             self._timer.cancel()
             self._timer = self.loop.call_later(self._timing.watch, self.tick)
         return body
 
-    async def _read_on(self, message: Message, limit: int) -> bytes | None:
+    async def _read_on(self, limit: int) -> bytes | None:
         parts: list[bytes] = []
         size = 0
-        while message["type"] == "http.request":
+        while (message := await self._receive())["type"] == "http.request":
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > limit:
@@ -248,7 +247,6 @@ class HttpCall(msgspec.Struct, eq=False):
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
-            message = await self._receive()
         self._answered = True  # gone before it said what it wanted
         return None
 

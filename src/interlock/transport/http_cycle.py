@@ -10,12 +10,21 @@ messages of ASGI; it finds these ways by itself, where nothing stands between it
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-__all__ = ["Cycle"]
+from ..wire.flag import Flag
 
+__all__ = ["Cycle", "errors"]
+
+errors = logging.Logger("interlock.http.errors", logging.ERROR)
+"""For what uvicorn wants logged: how many warnings there are is decided by strangers, so there are none."""
+errors.parent = logging.getLogger("interlock.http")
+
+_NONE: list[tuple[bytes, bytes]] = []
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 _JSON_OF = b"content-type: application/json\r\ncontent-length: "
 _FAILED, _STOPPED = 500, 503
@@ -25,7 +34,40 @@ _COPIED = 64 * 1024  # bytes of a body up to which it is copied behind its head;
 class Cycle(RequestResponseCycle):
     """Everything that is not a whole answer to a POST on a connection that stays is uvicorn's affair."""
 
+    # What is the same for all of them, or for all as they begin.
+    logger = access_logger = errors
+    access_log = False
+    default_headers = _NONE
+    disconnected = response_started = response_complete = False
+    more_body = True
+    chunked_encoding: bool | None = None
+    expected_content_length = 0
+    task: asyncio.Task[None] | None = None  # in which it is served
+    tasks: Any = None  # all of the server, of which that is one
     held: Any = None  # the beginning of a response, until something of its body comes
+
+    def __init__(
+        self, scope: Any, transport: Any, flow: Any, keep_alive: bool, awaits_100: bool, on_response: Callable[[], None]
+    ) -> None:
+        """Not uvicorn's, which is given twice as much and sets all of it for every request."""
+        self.scope = scope
+        self.transport = transport
+        self.flow = flow
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = awaits_100
+        self.on_response = on_response
+        self.message_event: Any = Flag()
+        self.body: Any = b""
+
+    def add(self, body: bytes) -> int:
+        """More of its body; the bytes that nobody has taken yet."""
+        if self.body:
+            self.body = bytearray(self.body) if isinstance(self.body, bytes) else self.body
+            self.body += body
+        else:
+            self.body = body
+        self.message_event.set()
+        return len(self.body)
 
     async def run_asgi(self, app: Any) -> None:
         """An answer that was begun and breaks off is cut, so that nobody takes it for a whole one.
@@ -39,8 +81,12 @@ class Cycle(RequestResponseCycle):
             await self.break_off(_STOPPED)
         except Exception as error:
             self.logger.error("! the application failed", exc_info=error)
-        await self.break_off(_FAILED)
+        if not self.response_complete:
+            await self.break_off(_FAILED)
         self.on_response = _nothing
+        if self.task is not None:
+            self.tasks.discard(self.task)
+            self.task = None
 
     async def break_off(self, status: int) -> None:
         """For what is not answered by now."""
@@ -94,8 +140,9 @@ class Cycle(RequestResponseCycle):
         """The whole body, when it is here: instead of the first `receive`."""
         if self.more_body or self.disconnected or self.response_complete or self.waiting_for_100_continue:
             return None
-        body, self.body = bytes(self.body), bytearray()
-        self.flow.resume_reading()
+        body, self.body = bytes(self.body), b""
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         self.message_event.clear()
         return body
 

@@ -7,16 +7,15 @@ requests of any length, as slowly as they come. This module is imported only by 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from typing import Any
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from ..wire.flag import Flag
-from .http_cycle import Cycle
+from .http_cycle import Cycle, errors
 
 __all__ = ["Bounded", "bounded_by"]
 
@@ -28,10 +27,6 @@ _TURNED_AWAY = 256  # connections beyond the cap that are told so; further ones 
 _TURNING_AWAY = 5.0  # seconds in which one of them has to say what it wants, to hear that there is no room
 _PIPELINED = 64  # requests that may wait for the one before them; a connection with more is closed
 _NOT_PASSED_ON = (b"upgrade", b"http2-settings", b"connection")
-
-_errors = logging.Logger("interlock.http.errors", logging.ERROR)
-"""For what uvicorn wants logged: how many warnings there are is decided by strangers, so there are none."""
-_errors.parent = logging.getLogger("interlock.http")
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
@@ -62,7 +57,7 @@ class Bounded(HttpToolsProtocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.logger = _errors
+        self.logger = errors
         self.earlier: deque[RequestResponseCycle] = deque()  # than the newest one, and perhaps not answered yet
 
     def connection_made(self, transport: Any) -> None:
@@ -129,7 +124,21 @@ class Bounded(HttpToolsProtocol):
             self.expect_head()
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        scope: Any = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
+        self.scope = scope
         self.head, self.chunk = 0, None
 
     def on_chunk_header(self) -> None:
@@ -137,7 +146,8 @@ class Bounded(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.head = None
-        self.in_time()
+        if self.late is not None:
+            self.in_time()
         before: RequestResponseCycle | None = self.cycle
         if self.parser.should_upgrade():
             self.offer()
@@ -160,19 +170,9 @@ class Bounded(HttpToolsProtocol):
         scope["path"] = unquote(path) if "%" in path else path
         scope["raw_path"] = raw_path
         scope["query_string"] = url.query or b""
-        message_event: Any = Flag()
+        stays = version != "1.0" and parser.should_keep_alive()
         cycle = self.cycle = Cycle(
-            scope=scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=[],
-            message_event=message_event,
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and parser.should_keep_alive(),
-            on_response=self.on_response_complete,
+            scope, self.transport, self.flow, stays, self.expect_100_continue, self.on_response_complete
         )
         app = self.app if self.surplus is None else _no_room
         if before is None or before.response_complete:
@@ -180,6 +180,22 @@ class Bounded(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, app))
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """uvicorn has the loop call back for every task that ends; here what it runs says so itself."""
+        cycle.task, cycle.tasks = self.loop.create_task(cycle.run_asgi(app)), self.tasks
+        self.tasks.add(cycle.task)
+
+    def on_body(self, body: bytes) -> None:
+        cycle = self.cycle
+        if not cycle.response_complete and cycle.add(body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
 
     def queue(self, before: RequestResponseCycle) -> None:
         if len(self.pipeline) > _PIPELINED:
@@ -231,7 +247,8 @@ class Bounded(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
+        if self.flow.read_paused:
+            self.flow.resume_reading()
         self.quiet_since = self.loop.time()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())

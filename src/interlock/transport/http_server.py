@@ -36,6 +36,7 @@ from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
+from .runs import task_of
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 
@@ -145,8 +146,8 @@ class HttpApp:
         headers = Headers(scope["headers"])
         accepts = accepts_of(headers.values.get(b"accept"))
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)  # which would look for the loop once more
-        call = HttpCall(receive, send, accepts, self._timing, self._limits.message_bytes, self._beat, loop, task)
+        limit = self._limits.message_bytes
+        call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
         call.client = scope.get("client")
         self._beat.join(call)
         place = self._places.find(scope)
@@ -291,7 +292,7 @@ class HttpApp:
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
                 return refusal
-        if self._turns_away(unless=SESSION in headers.values):
+        if self._stopping and self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
         return _BUSY if len(self._calls) - self._streams.held >= self._limits.in_flight else None
 
@@ -332,10 +333,12 @@ class HttpApp:
     async def _serve(self, call: HttpCall, headers: Headers, place: Place | None, scope: Message) -> None:
         if self._sharing is not None and not await joined(self._sharing, call):
             return
-        found = await self._admission.who(call, headers, scope) if self._admission.asks else ANYBODY
-        if isinstance(found, HttpRefusal):
-            await call.refuse(found)
-            return
+        found: Any = ANYBODY
+        if self._admission.asks:
+            found = await self._admission.who(call, headers, scope)
+            if isinstance(found, HttpRefusal):
+                await call.refuse(found)
+                return
         body = await call.read(self.body_bytes)
         if body is None:
             return

@@ -30,14 +30,14 @@ from ..wire.errors import (
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, Id, encode_call, encode_error, encode_notice
 from ..wire.limits import Limits
-from ..wire.link import Outlet, Patience
+from ..wire.link import Patience
 from ..wire.shares import Shares, caller_of
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .runs import Runs
 
-__all__ = ["Session", "Surroundings", "read_cancelled"]
+__all__ = ["Replies", "Session", "Surroundings", "read_cancelled"]
 
 log = logging.getLogger("interlock.http")
 _STANDING = 4  # of one session; a further one ends the oldest that nobody reads, or the oldest
@@ -88,6 +88,8 @@ class Session:
         self.ready = False
         self._end: ConnectionEnded | None = None
         self._revision: Revision | None = None
+        self.version_said: bytes | None = None
+        """The name of that revision, as most of its requests repeat it."""
         self.meter = WatchMeter(around.watching, self.caller)
         """What it watches."""
         self._side = ServerSide(
@@ -108,6 +110,7 @@ class Session:
         """What was negotiated, once and for all; None before `initialize` was answered."""
         if self._revision is None:
             self._revision = self._side.handshake.revision
+            self.version_said = self._revision.name.encode() if self._revision is not None else None
         return self._revision
 
     @property
@@ -129,44 +132,51 @@ class Session:
 
     # --- what comes in ----------------------------------------------------------------------------
 
+    def request(self, frame: Frame, address: str, events: bool) -> Replies:
+        """Begin what a POST asks for. Most of it is answered when this returns, and needs no stream."""
+        replies = Replies(self, [frame], address, events)
+        self._requested(frame, replies)
+        return replies
+
     def requests(self, asked: list[Asked], address: str, events: bool) -> tuple[Stream, Reader]:
         """Begin what one POST asks for; its answers, and all that is said on the way, come on this stream."""
-        stream = self._new(asked, events)
-        reader = stream.attach()
-        self._around.running += 1
-        outlet = _Outlet(self, stream, address)
+        replies = Replies(self, asked, address, events)
+        opened = replies.opened()
         for frame in asked:
             if isinstance(frame, Frame):
-                self._requested(frame, stream, outlet)
+                self._requested(frame, replies)
             else:
-                self._replied(stream, None, frame)
-        return stream, reader
+                replies.take(None, frame)
+        return opened
 
-    def _requested(self, frame: Frame, stream: Stream, outlet: Outlet) -> None:
+    def _requested(self, frame: Frame, replies: Replies) -> None:
         id: Any = frame.id
-
-        def reply(id: Id | None, answer: bytes | None) -> None:
-            self._replied(stream, id, answer)
-
         if id in self._runs.by_id:
-            reply(id, encode_error(id, InvalidRequest("A request with this id is still running")))
+            replies.take(id, encode_error(id, InvalidRequest("A request with this id is still running")))
             return
         try:
-            work = self._side.request(frame, outlet)
+            work = self._side.request(frame, replies)
         except Exception:  # a mistake of ours: one request fails, the session lives
             log.exception("! request %.100r could not be begun", id)
             work = encode_error(id, InternalError("Internal error"))
         if work is None or isinstance(work, bytes):
-            reply(id, work)
-        elif not self._runs.start(id, work, reply, frame.method != "initialize"):
+            replies.take(id, work)
+        elif not self._runs.start(id, work, replies.take, frame.method != "initialize"):
             work[0].close()
             told = f"More than {self._around.limits.in_flight} requests at once: wait for answers first"
-            reply(id, encode_error(id, InternalError(told)))
+            replies.take(id, encode_error(id, InternalError(told)))
 
-    def _replied(self, stream: Stream, id: Id | None, answer: bytes | None) -> None:
-        if answer is not None and len(answer) > self._around.limits.message_bytes:
-            told = f"The answer is too large: {_over(answer, self._around.limits)}"
-            answer = encode_error(id, InternalError(told))
+    def fitting(self, id: Id | None, answer: bytes) -> bytes:
+        if len(answer) <= self._around.limits.message_bytes:
+            return answer
+        return encode_error(id, InternalError(f"The answer is too large: {_over(answer, self._around.limits)}"))
+
+    def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
+        """One on which the answers to these come."""
+        self._around.running += 1
+        return self._new(asked, events)
+
+    def answer_on(self, stream: Stream, answer: bytes | None) -> None:
         if stream.ended:
             return  # with its session
         stream.answer(answer)
@@ -336,27 +346,68 @@ class Session:
         await self._runs.settle(seconds)
 
 
-class _Outlet:
-    """Where things said during one request go: its own stream."""
+class Replies:
+    """Of one POST, and where things said for it go: its own stream, made when it is needed.
 
-    __slots__ = ("_stream", "address", "connection")
+    A single request that was answered where it began, with nothing said on the way, never has one.
+    """
 
-    def __init__(self, session: Session, stream: Stream, address: str) -> None:
+    __slots__ = ("_asked", "_events", "_reader", "_stream", "address", "answer", "connection", "over")
+
+    def __init__(self, session: Session, asked: list[Asked], address: str, events: bool) -> None:
         self.connection = session
-        self._stream = stream
+        self._asked = asked
         self.address = address
+        self._events = events
+        self._stream: Stream | None = None
+        self._reader: Reader | None = None
+        self.over = False
+        """Was a single request answered before it had a stream?"""
+        self.answer: bytes | None = None
+        """Then this is its answer; None if it was cancelled."""
+
+    def take(self, id: Id | None, answer: bytes | None) -> None:
+        """One of the answers; None where none may be given."""
+        if answer is not None:
+            answer = self.connection.fitting(id, answer)
+        if self._stream is None:
+            self.answer, self.over = answer, True
+        else:
+            self.connection.answer_on(self._stream, answer)
+
+    def opened(self) -> tuple[Stream, Reader]:
+        """The stream, with whoever carries it to the client."""
+        over, self.over = self.over, False
+        stream = self._speaks()
+        if over:
+            self.connection.answer_on(stream, self.answer)
+        return stream, cast(Reader, self._reader)
+
+    def _speaks(self) -> Stream:
+        if self._stream is None:
+            if self.over:
+                return _closed()  # it is answered in one piece, and somebody speaks on
+            self._stream = self.connection.begin_stream(self._asked, self._events)
+            self._reader = self._stream.attach()
+        return self._stream
 
     def tell(self, method: str, params: Mapping[str, Any] | None) -> CoroutineType[Any, Any, None]:
-        return self.connection.tell_on(self._stream, method, params)
+        return self.connection.tell_on(self._speaks(), method, params)
 
     async def call(
         self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], *, patience: Patience
     ) -> Frame:
-        return await self.connection.call_on(self._stream, method, params, meta, patience)
+        return await self.connection.call_on(self._speaks(), method, params, meta, patience)
 
     def release(self, retry_ms: int) -> bool:
         """Let the client go and come back (basic/transports#sending-messages-to-the-server)."""
-        return self._stream.release(retry_ms)
+        return self._speaks().release(retry_ms)
+
+
+def _closed() -> Stream:
+    stream = Stream(0, Keeping())
+    stream.close()
+    return stream
 
 
 def read_cancelled(frame: Frame) -> Cancelled | None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..revisions.batches import refused_in_batch
-from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_rules import VERSION, Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
     NO_SESSION,
@@ -119,7 +119,7 @@ class Sessions:
     def _receive(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
         if frame.method is not UNSET and frame.id is not UNSET:
             call.id = frame.id
-            return self._serve(call, session, [frame])
+            return self._serve_one(call, session, frame)
         _hear(session, frame)
         return self._accept(call, session)
 
@@ -151,13 +151,19 @@ class Sessions:
         else:
             await self._accept(call, session)
 
+    def _serve_one(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
+        if self._around.running >= self._limits.in_flight:
+            raise TurnedAway(BUSY)
+        replies = session.request(frame, call.address, call.events)
+        if replies.answer is not None and call.whole:
+            return call.respond(200, replies.answer)  # the usual end, with nothing to come back to
+        stream, reader = replies.opened()
+        return self._deliver(call, session, stream, reader, False)
+
     def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         if self._around.running >= self._limits.in_flight:
             raise TurnedAway(BUSY)
         stream, reader = session.requests(asked, call.address, call.events)
-        if stream.ended and not stream.told and call.whole and not array and (answers := stream.answers()):
-            session.forget(stream)  # the usual end, with nothing to wait for and nothing to come back to
-            return call.respond(200, answers[0])
         return self._deliver(call, session, stream, reader, array)
 
     # --- how one begins ---------------------------------------------------------------------------
@@ -224,7 +230,8 @@ class Sessions:
         session = self._by_id.get(id)
         if session is None or (session.principal is not principal and session.principal != principal):
             raise TurnedAway(UNKNOWN)
-        check_version(headers, session.revision)
+        if headers.values.get(VERSION, b"") != session.version_said:
+            check_version(headers, session.revision)
         session.used = now
         return session
 

@@ -28,7 +28,7 @@ from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Id, encode_error
 
-__all__ = ["Runs", "Reply"]
+__all__ = ["Runs", "Reply", "task_of"]
 
 log = logging.getLogger("interlock.wire")
 _NESTED = 8  # runs begun inside each other (a handler that calls a server in this process); deeper ones take turns
@@ -37,7 +37,7 @@ Reply = Callable[[Id | None, bytes | None], None]
 _NOTHING_YET: Any = object()
 _nesting = threading.local()
 # Python 3.11 has no such function in C, but the table behind it: looked up once per request, that counts.
-_current: Callable[[asyncio.AbstractEventLoop], Any] = (
+task_of: Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None] = (
     asyncio.current_task if sys.version_info >= (3, 12) else cast(Any, asyncio.tasks)._current_tasks.get
 )
 
@@ -192,7 +192,7 @@ class _Shift(Coroutine[Any, Any, None]):
         """Work on it until it ends or waits. True: it has ended, and the next one may begin here too."""
         runs, task = self._runs, self.task
         loop, run.shift = runs.loop, self
-        outer = _current(loop)
+        outer = task_of(loop)
         depth = getattr(_nesting, "depth", 0) if outer is not None else 0
         if runs.behind or depth >= _NESTED:
             self._take(run)

@@ -26,6 +26,7 @@ from ..revisions.session_record import decode_record, encode_record
 from ..state.store import Entry
 from ..wire.errors import InternalError, LocalError, StoreFull
 from ..wire.exchange import Principal
+from ..wire.frames import Frame
 from ..wire.shares import caller_of
 from .colleagues import Mail, worker_of
 from .http_call import HttpCall
@@ -102,6 +103,9 @@ class SharedSessions(Sessions):
         session.finish()
         await self._sharing.colleagues.tell_all(Mail("ended", session.id))
         await call.refuse(ENDED)
+
+    def _serve_one(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
+        return self._serve(call, session, [frame])
 
     async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
         if self._around.running >= self._limits.in_flight:

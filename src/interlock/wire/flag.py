@@ -25,10 +25,11 @@ class Flag:
     def set(self) -> None:
         """Whoever waits goes on, also if it is cleared before his turn comes."""
         self._set = True
-        waiters, self._waiters = self._waiters, None
-        for waiter in waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
+        if self._waiters is not None:
+            waiters, self._waiters = self._waiters, None
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
 
     def clear(self) -> None:
         self._set = False
