@@ -108,7 +108,10 @@ def _reader(wanted: Any) -> Callable[[Any], Any]:
 
 def _is_just(plain: type, content: Any) -> bool:
     """Is it that one value and nothing else, as nearly all answers are? Then there is nothing more to look at."""
-    return type(content) is dict and len(cast("dict[str, Any]", content)) == 1 and type(content.get(_VALUE)) is plain
+    if type(content) is not dict:
+        return False
+    members: dict[str, Any] = content  # pyright: ignore[reportUnknownVariableType] - what was decoded has names
+    return len(members) == 1 and type(members.get(_VALUE)) is plain
 
 
 def check_accepted(form: Form, content: Any) -> None:

@@ -138,11 +138,17 @@ class Server:
         return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
-        marked = {"parks": self._calls("park"), "single_use": self._calls("single_use")}
-        return Asker(AskingRules(sealer=seal, clock=time.time, seconds=seconds, audience=self.info.name, **marked))
+        rules = AskingRules(
+            sealer=seal,
+            clock=time.time,
+            seconds=seconds,
+            audience=self.info.name,
+            parks=self._calls("park"),
+            single_use=self._calls("single_use"),
+        )
+        return Asker(rules)
 
     def _calls(self, mark: str) -> Callable[[str, Any], bool]:
-        """Is it a call of a tool that has this mark?"""
         get = self._offers.tools.get
         return lambda method, params: method == "tools/call" and getattr(get(params.name), mark, False)
 
