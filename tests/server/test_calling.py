@@ -7,7 +7,7 @@ import unittest.mock
 
 import pytest
 
-from interlock.server.calling import caller_of
+from interlock.server.calling import caller_of, takes_in_order
 from interlock.server.context import BlockingContext, Context
 from interlock.server.schema import read_signature
 from interlock.server.threads import Threads
@@ -25,6 +25,29 @@ async def test_an_async_function_runs_in_the_task_of_the_request():
         return a, asyncio.current_task(), threading.get_ident()
 
     assert await call(function, {"a": 1}) == (1, asyncio.current_task(), threading.get_ident())
+
+
+async def plain_order(a: int, b: int = 1): ...
+
+
+def test_only_what_takes_its_arguments_in_their_order_is_called_so():
+    async def by_name(a: int, *, b: int = 1): ...
+
+    @functools.wraps(plain_order)
+    async def around(**arguments):
+        return await plain_order(**arguments)
+
+    class Tools:
+        async def method(self, a: int, b: int = 1): ...
+
+    async def knowing(a: int, ctx: Context, b: int = 1): ...
+
+    def in_thread(a: int, b: int = 1): ...
+
+    assert takes_in_order(plain_order, ("a", "b"))
+    assert not takes_in_order(plain_order, ("b", "a"))
+    others = (by_name, around, Tools().method, knowing, in_thread, functools.partial(plain_order, 1))
+    assert not any(takes_in_order(function, ("a", "b")) for function in others)
 
 
 async def test_a_plain_function_runs_elsewhere():

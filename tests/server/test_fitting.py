@@ -33,6 +33,13 @@ def test_what_does_not_fit_is_mended_or_told():
         assert [line.partition(":")[0] for line in caught.value.lines] == ["a", "b"]
 
 
+def test_they_come_in_their_order_for_a_function_that_is_called_directly():
+    arguments = fitting(read_signature(add, Context), in_order=True)
+    assert arguments(Raw(b'{"b": 3, "a": 2}')) == (2, 3)
+    assert arguments(Raw(b'{"a": 2}')) == (2, 1)
+    assert arguments(Raw(b'{"b": 3, "a": "2"}')) == (2, 3)  # mended
+
+
 def test_what_is_no_object_is_refused():
     with pytest.raises(ValidationError):
         arguments_of(add)(Raw(b"[1]"))

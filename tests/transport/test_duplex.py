@@ -260,6 +260,30 @@ async def test_a_peer_that_never_reads_is_lost():
     assert channel.closed == 1
 
 
+async def test_a_peer_that_stops_reading_is_lost_as_soon_as_too_much_is_left():
+    channel, side, duplex = made(limits=Limits(outbound_bytes=1000))
+    notice = encode_notice("a", {"x": "x" * 60})
+    unread = 0
+    for _ in range(100):
+        unread += len(notice)
+        channel.backlog = unread  # as the channel counts what it was given
+        await duplex.tell("a", {"x": "x" * 60})
+        if duplex.end is not None:
+            break
+    assert 1000 < unread <= 1000 + len(notice)
+    assert [type(error) for error in side.ends] == [ConnectionLost]
+    await turns()
+
+
+async def test_a_peer_that_reads_is_never_lost_however_much_is_sent():
+    channel, side, duplex = made(limits=Limits(outbound_bytes=1000))
+    for _ in range(100):
+        channel.backlog = 500
+        await duplex.tell("a", {"x": "x" * 60})
+    assert side.ends == []
+    await end(duplex)
+
+
 # --- what comes in ---
 
 

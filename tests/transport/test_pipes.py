@@ -131,6 +131,68 @@ def join_readers():
             thread.join()
 
 
+async def order_of_reading(size, times):
+    """What a reader does with a peer that writes so many bytes again as soon as they were read, and when others run."""
+    read, write = os.pipe()
+    order = []
+
+    def answered(chunk):
+        if not order:
+            asyncio.get_running_loop().call_soon(order.append, "others")
+        order.append(len(chunk))
+        if sum(each != "others" for each in order) < times:
+            os.write(write, b"x" * size)
+
+    reader = FdReader(read, answered, lambda: None)
+    reader.start()
+    os.write(write, b"x" * size)
+    async with asyncio.timeout(30):
+        while len(order) < times + 1:
+            await asyncio.sleep(0)
+    reader.close()
+    os.close(write)
+    return order
+
+
+async def test_a_peer_with_much_under_way_is_read_again_before_others_get_their_turn():
+    assert await order_of_reading(3000, 3) == [3000, 3000, 3000, "others"]
+
+
+async def test_but_not_for_ever():
+    order = await order_of_reading(4000, 20)
+    assert order.index("others") == 5  # after some 16 KiB
+
+
+async def test_a_descriptor_that_somebody_made_wait_never_holds_up_the_loop():
+    read, write = os.pipe()
+    chunks = []
+
+    def taken(chunk):
+        chunks.append(len(chunk))
+        os.set_blocking(read, True)
+
+    reader = FdReader(read, taken, lambda: None)
+    reader.start()
+    rescue = threading.Timer(20, os.write, (write, b"x"))  # else a loop that is held up would never end
+    rescue.start()
+    try:
+        for count in (1, 2):
+            os.write(write, b"x" * 3000)
+            async with asyncio.timeout(30):
+                while len(chunks) < count:
+                    await asyncio.sleep(0)
+        assert chunks == [3000, 3000]
+    finally:
+        rescue.cancel()
+        rescue.join()
+        reader.close()
+        os.close(write)
+
+
+async def test_a_peer_with_little_to_say_is_waited_for():
+    assert await order_of_reading(100, 3) == [100, "others", 100, 100]
+
+
 async def test_a_regular_file_is_read_by_a_thread(tmp_path):
     path = tmp_path / "input"
     path.write_bytes(b"from a file")

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from contextvars import ContextVar, copy_context
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import pytest
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ class Replies:
 
     def nothing_left(self):
         """Besides the spare task, which waits for the next request until the end."""
-        return not self.runs.by_id and self.runs._shifts <= {self.runs._spare}
+        return not self.runs.by_id and self.runs._shifts <= {self.runs.spare}
 
 
 async def gives(value=b"x"):
@@ -737,6 +737,68 @@ async def test_work_that_fails_frees_its_id_and_harms_no_other():
     assert found.by_id[2] == [b"x"]
     assert 1 not in found.runs.by_id
     assert len(found.by_id[1]) == 1
+    await over(found)
+
+
+async def test_work_that_ends_like_a_closed_one_harms_no_other():
+    found = Replies()
+
+    async def leaves():
+        raise GeneratorExit
+
+    found.start(1, gives())
+    found.start(2, leaves())
+    found.start(3, gives())
+    assert found.by_id[1] == found.by_id[3] == [b"x"]
+    assert b"Internal error" in found.by_id[2][0]
+    await over(found)
+
+
+async def test_work_that_failed_after_waiting_leaves_a_worker_for_the_next(caplog):
+    found = Replies()
+
+    async def fails():
+        await asyncio.sleep(0)
+        raise ValueError("boom")
+
+    found.start(1, fails())
+    await turns()
+    found.start(2, gives())
+    assert b"Internal error" in found.by_id[1][0] and found.by_id[2] == [b"x"]
+    assert found.nothing_left()
+    await over(found)
+
+
+async def test_one_task_serves_all_that_never_wait():
+    found, tasks = Replies(), set()
+
+    async def looks():
+        tasks.add(id(asyncio.current_task()))
+        return b"x"
+
+    for number in range(6):
+        found.start(number, looks())
+        await turns()  # also once it is parked
+    assert len(tasks) == 1 and len(found.order) == 6
+    await over(found)
+
+
+async def test_a_run_that_has_waited_leaves_nothing_to_be_collected():
+    found, tasks = Replies(), []
+
+    async def passes():
+        tasks.append(ref(asyncio.current_task()))
+        await asyncio.sleep(0)
+        return b"x"
+
+    gc.disable()
+    try:
+        found.start(1, passes())
+        await turns()
+        assert found.by_id == {1: [b"x"]}
+        assert [task() for task in tasks] == [None]
+    finally:
+        gc.enable()
     await over(found)
 
 

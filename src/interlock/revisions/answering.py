@@ -15,7 +15,7 @@ from ..wire.exchange import Handler, Lasting, Result
 from ..wire.frames import Id, encode, encode_error, encode_result
 from .revision import Era, Revision
 from .served import Served
-from .shaping import shaper
+from .shaping import shape_result
 from .stamp import NO_STAMP, Stamp
 
 __all__ = ["answer", "direct", "refuse"]
@@ -33,7 +33,9 @@ async def answer(handler: Handler, exchange: Served, id: Id, stamp: Stamp = NO_S
             await exchange.finish()
         if type(result) is Lasting:
             return encode_result(id, _form(revision, exchange.method, result, stamp))
-        return encode_result(id, _in_words_of(revision, exchange.method, result, stamp))
+        if revision.era is _HANDSHAKE:
+            return encode_result(id, shape_result(revision, exchange.method, result))
+        return encode_result(id, stamp.on(result))
     except UrlElicitationRequired as required:
         return _require_url(exchange, id, required, stamp)
     except Refused as refused:
@@ -99,7 +101,7 @@ def _form(revision: Revision, method: str, result: Lasting, stamp: Stamp) -> Raw
 
 
 def _in_words_of(revision: Revision, method: str, result: Result, stamp: Stamp) -> Result:
-    return shaper(revision, method)(result) if revision.era is _HANDSHAKE else stamp.on(result)
+    return shape_result(revision, method, result) if revision.era is _HANDSHAKE else stamp.on(result)
 
 
 def _internal(method: str) -> InternalError:

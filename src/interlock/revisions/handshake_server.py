@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import cache
 from typing import Any, ClassVar, cast
 
 import msgspec
@@ -92,6 +93,7 @@ class HandshakeServer:
         self._revision: Revision | None = None
         self._peer = Peer(principal=principal)
         self._opening: asyncio.Future[None] | None = None
+        self._handled: frozenset[str] = frozenset()  # from OPEN on, the methods that go straight to the handler
         self._ready = Flag()
         self._watched = ListenFilter()
         self._meter = meter or WatchMeter()
@@ -113,6 +115,9 @@ class HandshakeServer:
     def begin(self, frame: Frame, id: Id, params: Any, meta: RequestMeta, outlet: Outlet) -> bytes | Work:
         """Answer at once what needs no handler, or return the work that leads to the answer."""
         method: Any = frame.method
+        if method in self._handled and (revision := self._revision) is not None:  # as almost all are
+            exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, revision, self._ask)
+            return answer(self._handler, exchange, id), exchange
         try:
             if method == "initialize":
                 return self._open(id, params), None
@@ -169,6 +174,8 @@ class HandshakeServer:
             opening.set_result(None)
             if self._revision is None:
                 self._ready.clear()  # an `initialized` behind a failed introduction means nothing
+            else:
+                self._handled = _handled(self._revision)
 
     def _introduce(self, peer: Peer, revision: Revision) -> Handler:
         """`server/discover` of the handler, said as the result of `initialize`."""
@@ -295,6 +302,8 @@ class HandshakeServer:
                 return False
             self._peer = Peer(record.client, record.capabilities, principal=self._principal)
             self._revision, self._capabilities = revision, record.offered
+            if self._opening is None:
+                self._handled = _handled(revision)
         self._peer.log_level = record.log_level
         watched = self._watched.resource_subscriptions  # the same set: who listens looks at it
         watched.intersection_update(record.watched)
@@ -360,3 +369,9 @@ class HandshakeServer:
         "resources/unsubscribe": _unsubscribe,
         "shutdown": _shutdown,
     }
+
+
+@cache
+def _handled(revision: Revision) -> frozenset[str]:
+    """Its methods that neither open a session nor belong to it."""
+    return revision.requests - {"initialize", *HandshakeServer._verbs}  # pyright: ignore[reportPrivateUsage]

@@ -106,12 +106,12 @@ class ServerSide:
         id: Any = frame.id
         outlet = outlet or self._outlet
         method: Any = frame.method
-        raw = frame.params if frame.params is not UNSET else _NOTHING
+        raw = frame.params or _NOTHING
         try:
             params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._second_look(frame, id, raw, error, outlet), None
-        meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
+        meta: RequestMeta = params.meta or NO_META
         edge: Any = self._handshake if meta.version is UNSET else self._stateless
         return edge.begin(frame, id, params, meta, outlet)
 

@@ -7,7 +7,7 @@ change nothing is not made at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from .revision import Revision
 
-__all__ = ["shape_result", "shape_noun", "shaper", "plain"]
+__all__ = ["shape_result", "shape_noun", "plain"]
 
 Walk = Callable[[Any], Any]
 
@@ -57,12 +57,16 @@ _PERHAPS_UNKNOWN = frozenset({*_NEWEST_MEMBERS, "_meta"})
 
 def shape_result(revision: Revision, method: str, result: Result) -> Result:
     """`result` in the words of `revision`; a fresh dict where anything differs."""
-    return shaper(revision, method)(result)
+    is_untouched, shape = shaper(revision, method if method in METHODS else "")
+    return result if is_untouched(result) else shape(result)
 
 
-@lru_cache(1024)  # a handler may answer to any name
-def shaper(revision: Revision, method: str) -> Walk:
-    """What is done to the results of one method, decided once."""
+@cache
+def shaper(revision: Revision, method: str) -> tuple[Callable[[Result], bool], Walk]:
+    """What is done to the results of one method, decided once, and for which results it need not be done at all.
+
+    The methods of authors, which may have any name, are all "".
+    """
     official = method in METHODS
     steps: list[Walk] = []
     if not revision.tells_arguments and method == "tools/call":
@@ -78,19 +82,17 @@ def shaper(revision: Revision, method: str) -> Walk:
     return _one_after_the_other(steps)
 
 
-def _one_after_the_other(steps: list[Walk]) -> Walk:
+def _one_after_the_other(steps: list[Walk]) -> tuple[Callable[[Result], bool], Walk]:
     looked_at = [_LOOKED_AT.get(step) for step in steps]
     known = [members for members in looked_at if members is not None]
     is_untouched = frozenset[str]().union(*known).isdisjoint if len(known) == len(steps) else _never
 
     def shape(result: Any) -> Any:
-        if is_untouched(result):  # as most are: then no step has to be gone through
-            return result
         for step in steps:
             result = step(result)
         return result
 
-    return shape
+    return is_untouched, shape
 
 
 def _never(result: Any) -> bool:

@@ -22,7 +22,7 @@ class Answers:
     """What one server says when it is asked by a method of MCP."""
 
     def __init__(self, about: About, offers: Offers) -> None:
-        self._about, self._offers, self._tools = about, offers, offers.tools
+        self._about, self._offers, self._tools, self._tool_of = about, offers, offers.tools, offers.tools.get
         self.lends_pages = True
         """False once somebody may change a result: he gets his own of what is kept for all."""
 
@@ -80,7 +80,8 @@ class Answers:
     # --- what is named ----------------------------------------------------------------------------
 
     def _call_tool(self, exchange: Exchange) -> Awaitable[Result]:
-        tool = self._tools.get(exchange.params.name)
+        tool_of = self._tool_of
+        tool = tool_of(exchange.params.name)
         if tool is None or (self._offers.limited and self._offers.hides(tool, exchange.peer.principal)):
             if not self._tools.offered:
                 raise MethodNotFound("This server does not offer tools")

@@ -9,9 +9,9 @@ from msgspec import Raw
 
 __all__ = ["Arguments", "Unmendable"]
 
-Arguments = Callable[[Raw], dict[str, Any]]
-"""From the arguments as they came to the keyword arguments of the function. Raises `Unmendable`, or
-`msgspec.ValidationError` for what is no object."""
+Arguments = Callable[[Raw], Any]
+"""From the arguments as they came to those of the function, by their names in a dict, or in their order in a tuple for
+a function that is called directly. Raises `Unmendable`, or `msgspec.ValidationError` for what is no object."""
 
 
 class Unmendable(ValueError):

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
+from types import FunctionType
 from typing import Any, Literal, cast
 
 from ..wire.errors import LocalError
@@ -14,7 +15,7 @@ from .context import BlockingContext, Context
 from .schema import Signature
 from .threads import Threads
 
-__all__ = ["Caller", "ThreadPolicy", "caller_of"]
+__all__ = ["Caller", "ThreadPolicy", "caller_of", "takes_in_order"]
 
 Caller = Callable[[dict[str, Any], Exchange], Awaitable[Any]]
 ThreadPolicy = Literal["pool", "own", "loop"]
@@ -37,6 +38,14 @@ def caller_of(
     if thread not in (None, "pool", "own"):
         raise LocalError(f"thread={thread!r}: use 'pool', 'own' or 'loop'")
     return _in_thread(function, name, threads.own.run if thread == "own" else threads.run)
+
+
+def takes_in_order(function: Callable[..., Any], names: tuple[str, ...]) -> bool:
+    """Can it be called with these arguments by their places? What a wrapper takes may differ from what it shows."""
+    if type(function) is not FunctionType or not inspect.iscoroutinefunction(function):
+        return False
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount] == names and not code.co_kwonlyargcount
 
 
 def is_async(function: Callable[..., Any]) -> bool:

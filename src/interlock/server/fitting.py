@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["fitting"]
 
 
-def fitting(signature: Signature) -> Arguments:
-    """For a tool with type hints."""
-    decode, asdict, fill = signature.decoder.decode, msgspec.structs.asdict, signature.fill
+def fitting(signature: Signature, *, in_order: bool = False) -> Arguments:
+    """For a tool with type hints. `in_order`: as a tuple, for a function that takes them by their places."""
+    decode, fill, names = signature.decoder.decode, signature.fill, signature.names
+    unpacked = msgspec.structs.astuple if in_order else msgspec.structs.asdict
     made: list[Mender] = []
 
-    def arguments(raw: Raw) -> dict[str, Any]:
+    def arguments(raw: Raw) -> Any:
         try:
             found = decode(raw)
         except msgspec.ValidationError:
             if not made:
                 made.append(_mender(signature))
-            return made[0].mend(raw)
+            mended = made[0].mend(raw)
+            return tuple(mended[name] for name in names) if in_order else mended
         if fill is not None:
             fill(found)
-        return asdict(found)
+        return unpacked(found)
 
     return arguments
 

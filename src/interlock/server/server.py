@@ -118,10 +118,9 @@ class Server:
         self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._answers = Answers(self._about, self._offers)
         self._handlers, self._methods = self._answers.table(), self._offers.methods
-        self.lives = Lifespans()
-        self._home = Home(self)
+        self.lives, self._home = Lifespans(), Home(self)
         self._base: Handler = self._dispatch
-        self._handler, self._filtered = self._base, False
+        self._handler, self._filtered, self._bare = self._base, False, True
         self._guard(Guards(**guards), visible)
 
     def _guard(self, guards: Guards, visible: Visible | None) -> None:
@@ -155,6 +154,9 @@ class Server:
     # --- the join ---------------------------------------------------------------------------------
 
     def __call__(self, exchange: Exchange) -> Awaitable[Result]:
+        if self._bare and (handler := self._handlers.get(exchange.method)) is not None:
+            exchange.home = self._home  # as `_dispatch` would do, without the way there
+            return handler(exchange)
         return self._handler(exchange)
 
     def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Awaitable[Result]:
@@ -173,7 +175,7 @@ class Server:
     def use(self, filter: Filter) -> None:
         """Put a filter around everything this server answers or hears; the last one added is the outermost."""
         self._handler = filter(self._handler if self._filtered else lambda exchange: self._base(exchange))
-        self._filtered = True
+        self._filtered, self._bare = True, False
         self._answers.lends_pages = False  # a filter may change results
 
     def mount(self, prefix: str, other: Server) -> None:
@@ -214,7 +216,7 @@ class Server:
 
     def _lives(self, name: str, function: F) -> F:
         self.lives.declare(name, function)
-        self._base = self._dispatch_alive
+        self._base, self._bare = self._dispatch_alive, False
         if not self._filtered:
             self._handler = self._base
         return function
@@ -442,9 +444,8 @@ class Server:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
         else:
             what = ", ".join((*where, *options)) or repr(carrier)
-            raise LocalError(
-                f"{what}: serve over 'stdio', which has no options of HTTP, or over 'http': run('http', ...)"
-            )
+            told = "serve over 'stdio', which has no options of HTTP, or over 'http': run('http', ...)"
+            raise LocalError(f"{what}: {told}")
 
 
 _SERVER_OPTIONS = named_by(Server.__init__) | frozenset(GuardOptions.__annotations__)

@@ -16,7 +16,7 @@ from ..wire.types.common import Icon
 from ..wire.types.tools import CallToolParams, Tool, ToolAnnotations
 from .arguments import Arguments, Unmendable
 from .bounds import Concurrency
-from .calling import ThreadPolicy, caller_of
+from .calling import ThreadPolicy, caller_of, takes_in_order
 from .context import Context
 from .failures import ends_the_run, failure_text
 from .fitting import fitting
@@ -60,7 +60,7 @@ class RegisteredTool:
         thread: ThreadPolicy | None = None,
         scopes: Sequence[str] = (),
     ) -> None:
-        signature, self._arguments = _signature(function, input_schema)
+        signature, arguments = _signature(function, input_schema)
         self.name = name or plain_name(function)
         self.takes_context = signature.context is not None
         self.scopes = _checked_scopes(self.name, scopes)
@@ -84,19 +84,24 @@ class RegisteredTool:
         run = streamed(function, signature, on_loop=thread == "loop") if streams else (function, signature)
         call = caller_of(*run, threads, thread)
         self._call = (guards or Guards()).tool(call, function, self.name, timeout=timeout, concurrency=concurrency)
+        direct = self._call is call and input_schema is None and takes_in_order(function, signature.names)
+        self._direct = function if direct else None
+        """Called as it is where nothing stands between: no bounds, no context, no other schema than its own."""
+        self._arguments = fitting(signature, in_order=True) if direct else arguments
 
     async def call(self, exchange: Exchange) -> Result:
         params: CallToolParams = exchange.params
         raw = params.arguments if params.arguments is not UNSET else _NO_ARGUMENTS
+        decoded, direct, finish = self._arguments, self._direct, self._finish
         try:
-            arguments = self._arguments(raw)
+            arguments = decoded(raw)
         except Unmendable as error:
             return self._refuse_arguments(error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             wrong = "cannot be read" if bytes(raw).lstrip()[:1] == b"{" else "must be an object"
             raise InvalidParams(f"Invalid params: arguments {wrong}") from None
         try:
-            return self._finish(await self._call(arguments, exchange))
+            return finish(await (direct(*arguments) if direct is not None else self._call(arguments, exchange)))
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
             if ends_the_run(error):
                 raise  # as it came: each question of a stateless client ends a run, and so goes through here

@@ -87,6 +87,7 @@ class Duplex:
         self._end: ConnectionEnded | None = None
         self._closing: asyncio.Task[None] | None = None
         self._unwaited = 0
+        self._room = 0  # bytes that can be sent before the channel's backlog has to be looked at
         self.heard = 0
         """How many messages came: a peer that goes on talking is alive."""
 
@@ -166,9 +167,17 @@ class Duplex:
         except Exception as error:
             self.fail(ConnectionLost(f"the carrier could not send: {display(str(error), 200)}"))
             return None
-        if channel.backlog > self._limits.outbound_bytes:
-            self.fail(ConnectionLost(f"the peer left {channel.backlog} bytes unread"))
+        self._room -= len(message)
+        if self._room < 0:
+            self._look_at_backlog()
         return position
+
+    def _look_at_backlog(self) -> None:
+        """How much may be sent before the next look: but for its framing, it cannot grow by more than what is sent."""
+        backlog = self._channel.backlog
+        if backlog > self._limits.outbound_bytes:
+            self.fail(ConnectionLost(f"the peer left {backlog} bytes unread"))
+        self._room = self._limits.outbound_bytes - backlog
 
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
         # `initialize` is never cancelled (basic/utilities/cancellation), and nothing is once all is over.

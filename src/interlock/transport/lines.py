@@ -13,7 +13,6 @@ from .pipes import FdReader, FdWriter
 
 __all__ = ["LineChannel"]
 
-_SPACE = 32  # no byte above it is white space
 _TOGETHER = 32  # lines that are worked on before their answers are written
 _FLUSH_WITHIN = 2.0  # seconds that a close waits for the peer to take what was said last
 
@@ -54,15 +53,16 @@ class LineChannel:
         """What is answered at once leaves in the same turn, many together, but the first need not wait for the last."""
         writer, receiver = self._writer, self._receiver
         assert writer is not None and receiver is not None
+        lines = self._framer.feed(chunk)
         writer.hold()
         try:
-            for number, line in enumerate(self._framer.feed(chunk), 1):
-                if type(line) is Oversized:
-                    receiver.oversized(line.beginning, line.size)
-                elif type(line) is bytes and line and (line[0] > _SPACE or not line.isspace()):
-                    receiver.received(line)
-                if not number % _TOGETHER:
-                    writer.flush()
+            for first in range(0, len(lines), _TOGETHER):
+                for line in lines[first : first + _TOGETHER]:
+                    if type(line) is Oversized:
+                        receiver.oversized(line.beginning, line.size)
+                    elif type(line) is bytes and line and not line.isspace():
+                        receiver.received(line)
+                writer.flush()
         finally:
             writer.release()
 
@@ -90,9 +90,10 @@ class LineChannel:
             self._writer.close()
 
     def send(self, message: bytes) -> int | None:
-        if self._writer is None:
+        writer = self._writer
+        if writer is None:
             raise NotOpen("the channel is not open")
-        return self._writer.write(message + b"\n")
+        return writer.write(message + b"\n")
 
     @property
     def delivered(self) -> int | None:

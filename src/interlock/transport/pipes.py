@@ -15,6 +15,8 @@ from collections.abc import Callable
 __all__ = ["FdReader", "FdWriter"]
 
 _CHUNK = 256 * 1024
+_MANY = 2048  # bytes at once: a peer that has much under way has written more while these were worked on
+_TURN = 16 * 1024  # bytes after which the others on the loop get a turn
 _REST = 16  # reads for what a dead writer left: a pipe holds 64 KiB, 1 MiB at the most
 
 
@@ -39,13 +41,18 @@ class FdReader:
         self._watched = True
 
     def _readable(self) -> None:
-        try:
-            chunk = os.read(self._fd, _CHUNK)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError:
-            chunk = b""
-        self._took(chunk)
+        room = _TURN
+        while room > 0:
+            try:
+                chunk = os.read(self._fd, _CHUNK)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                chunk = b""
+            self._took(chunk)
+            if len(chunk) < _MANY or not self._open or os.get_blocking(self._fd):
+                return  # who shares our end, as a launcher does, may have made it wait: then only the loop knows
+            room -= len(chunk)
 
     def _took(self, chunk: bytes) -> None:
         if not self._open:
@@ -108,21 +115,22 @@ class FdWriter:
         self._drained: list[tuple[int, asyncio.Future[None]]] = []
         self.taken = 0
         self.written = 0
-        self.backlog = 0
-        """Bytes taken and not yet written."""
         self._selectable = _is_selectable(fd)
         if self._selectable:
             os.set_blocking(fd, False)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes taken and not yet written."""
+        return self.taken - self.written
 
     def write(self, data: bytes) -> int:
         """Take `data`; returns the position at which it starts."""
         start = self.taken
         if self._open:
             self._buffer += data
-            size = len(data)
-            self.taken = start + size
-            self.backlog += size
-            if not self._scheduled and not self._watching and not self._held:
+            self.taken = start + len(data)
+            if not self._held and not self._scheduled and not self._watching:
                 self._scheduled = True
                 self._loop.call_soon(self._flush_scheduled)
         return start
@@ -152,7 +160,6 @@ class FdWriter:
                 self._break(error)
                 return
             self.written += count
-            self.backlog -= count
             del self._buffer[:count]
         self._watch(bool(self._buffer))
         if self._drained:

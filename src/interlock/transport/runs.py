@@ -14,6 +14,7 @@ import asyncio
 import logging
 import sys
 import threading
+import types
 from asyncio import isfuture
 from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public to "Extending asyncio" in its docs
 from collections.abc import Callable, Coroutine, Generator
@@ -21,8 +22,6 @@ from contextvars import copy_context
 from sys import getrefcount
 from typing import Any, cast
 from weakref import getweakrefcount
-
-from msgspec import Struct
 
 from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
@@ -35,22 +34,12 @@ _NESTED = 8  # runs begun inside each other (a handler that calls a server in th
 Reply = Callable[[Id | None, bytes | None], None]
 """Takes the id of a request and its answer, or None where none may be sent."""
 _NOTHING_YET: Any = object()
+_ENDED: Any = object()
 _nesting = threading.local()
 # Python 3.11 has no such function in C, but the table behind it: looked up once per request, that counts.
 task_of: Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None] = (
     asyncio.current_task if sys.version_info >= (3, 12) else cast(Any, asyncio.tasks)._current_tasks.get
 )
-
-
-class Run(Struct, eq=False):
-    id: Id | None
-    work: Coroutine[Any, Any, Any]
-    exchange: Silenced | None
-    reply: Reply
-    cancellable: bool = True
-    shift: Any = None
-    """The `_Shift` it was begun in."""
-    cancelled: bool = False
 
 
 class Runs:
@@ -61,11 +50,12 @@ class Runs:
         self._limit = limit
         self.context = copy_context()
         """What every request finds: the context in which the connection was made."""
-        self.by_id: dict[Id | None, Run] = {}
+        self.by_id: dict[Id | None, _Shift] = {}
         self._shifts: set[_Shift] = set()
-        self._spare: _Shift | None = None
-        self._quiet: set[Run] = set()
-        self._ended = False
+        self.spare: _Shift | None = None
+        """The next one begins there. One is enough: most requests end before the next one comes."""
+        self._quiet: set[_Shift] = set()
+        self.ended = False
         self.behind = False
         """Has something been cancelled in this turn? Then what comes behind it takes the next one."""
 
@@ -77,30 +67,24 @@ class Runs:
         """
         if cancellable and len(self._shifts) >= self._limit and self._is_full():
             return False
-        run = self.by_id[id] = Run(id, work[0], work[1], reply, cancellable)
-        self._begin(run)
+        shift, self.spare = self.spare or self._new_shift(), None  # taken: what begins inside of it needs another
+        self.by_id[id] = shift
+        shift.begin(id, work[0], work[1], reply, cancellable)
         return True
 
     def hear(self, work: Coroutine[Any, Any, None]) -> bool:
         """Begin what nobody is answered for: it is not waited for, only cancelled with all others."""
         if len(self._quiet) >= self._limit:
             return False
-        run = Run(None, work, None, self._heard)
-        self._quiet.add(run)
-        self._begin(run)
+        shift, self.spare = self.spare or self._new_shift(), None
+        self._quiet.add(shift)
+        shift.begin(None, work, None, self._heard, True)
         return True
 
-    def _begin(self, run: Run) -> None:
-        shift, self._spare = self._spare, None  # taken: what begins inside of this one needs another
-        if shift is None:
-            shift = _Shift(self)
-            self._shifts.add(shift)
-        if not shift.begin(run):
-            return
-        if self._spare is None and not self._ended:  # one is enough: most requests end before the next one comes
-            self._spare = shift
-        else:
-            shift.end()
+    def _new_shift(self) -> _Shift:
+        shift = _Shift(self)
+        self._shifts.add(shift)
+        return shift
 
     @property
     def idle(self) -> bool:
@@ -108,39 +92,40 @@ class Runs:
         return not self.by_id and not self._quiet
 
     def _is_full(self) -> bool:
-        unended = len(self._shifts) - (self._spare is not None) - len(self._quiet)
+        unended = len(self._shifts) - (self.spare is not None) - len(self._quiet)
         return len(self.by_id) >= self._limit or unended >= 2 * self._limit
 
-    def over(self, run: Run, answer: bytes | None) -> None:
-        if self.by_id.get(run.id) is run:
-            del self.by_id[run.id]
-        elif run.id is None:
-            self._quiet.discard(run)
-        run.reply(run.id, None if run.cancelled else answer)
+    def over(self, shift: _Shift, answer: bytes | None) -> None:
+        id = shift.id
+        if self.by_id.get(id) is shift:
+            del self.by_id[id]
+        elif id is None:
+            self._quiet.discard(shift)
+        reply = shift.reply
+        reply(id, None if shift.cancelled else answer)
 
     def _heard(self, id: Id | None, answer: bytes | None) -> None:
         """Nobody waits for an answer."""
 
     def dismiss(self, shift: _Shift) -> None:
         self._shifts.discard(shift)
-        if self._spare is shift:
-            self._spare = None
+        if self.spare is shift:
+            self.spare = None
 
     def cancel(self, id: Id) -> bool:
         """Stop the run of that id, which is then forgotten. False: there is none, or it must not be stopped."""
-        run = self.by_id.get(id)
-        if run is None or not run.cancellable:
+        shift = self.by_id.get(id)
+        if shift is None or not shift.cancellable:
             return False
-        self._stop(run)
+        self._stop(shift)
         return True
 
-    def _stop(self, run: Run) -> None:
-        self.by_id.pop(run.id, None)
-        run.cancelled = True
-        if run.exchange is not None:
-            run.exchange.silence()
-        if run.shift is not None:
-            run.shift.task.cancel()
+    def _stop(self, shift: _Shift) -> None:
+        self.by_id.pop(shift.id, None)
+        shift.cancelled = True
+        if shift.exchange is not None:
+            shift.exchange.silence()
+        shift.task.cancel()
         if not self.behind:
             self.behind = True
             self.loop.call_soon(self._turned)
@@ -150,18 +135,18 @@ class Runs:
 
     def end(self) -> None:
         """Cancel all there are; nothing begins any more."""
-        self._ended = True
-        spare, self._spare = self._spare, None
+        self.ended = True
+        spare, self.spare = self.spare, None
         if spare is not None:
             spare.end()
-        for run in [*self.by_id.values(), *self._quiet]:
-            self._stop(run)
+        for shift in [*self.by_id.values(), *self._quiet]:
+            self._stop(shift)
 
     async def settle(self, seconds: float) -> None:
         """Wait for the runs there are, at most so long."""
         deadline = self.loop.time() + seconds
         while (left := deadline - self.loop.time()) > 0:
-            tasks = [shift.task for shift in self._shifts if shift is not self._spare and not shift.is_quiet]
+            tasks = [shift.task for shift in self._shifts if shift is not self.spare and not shift.is_quiet]
             if not tasks:
                 return
             await asyncio.wait(tasks, timeout=left)
@@ -175,74 +160,110 @@ class _Shift(Coroutine[Any, Any, None]):
     """
 
     __name__ = "interlock request"  # what a task shows of its coroutine
-    __slots__ = ("_context", "_linked", "_parked", "_run", "_runs", "_waits_for", "task")
+    __slots__ = (
+        *("_answer", "_context", "_go_on", "_linked", "_parked", "_runs", "_taken", "_waits_for", "_work", "_worker"),
+        *("cancellable", "cancelled", "exchange", "id", "reply", "task"),
+    )
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._context = runs.context.copy()
-        self._run: Run | None = None
+        self._hire()
+        self._work: Any = None
+        self._answer: bytes | None = None
+        self._taken = self._linked = self.cancelled = False
         self._waits_for: Any = _NOTHING_YET
         self._parked: asyncio.Future[None] | None = None
-        self._linked = False
         self.task = runs.loop.create_task(self, context=self._context)
+
+    def _hire(self) -> None:
+        self._worker: Any = self._work_on_each()
+        self._go_on: Callable[[Any], Any] = self._worker.send
 
     # --- while it is nobody's ---------------------------------------------------------------------
 
-    def begin(self, run: Run) -> bool:
-        """Work on it until it ends or waits. True: it has ended, and the next one may begin here too."""
+    def begin(
+        self,
+        id: Id | None,
+        work: Coroutine[Any, Any, Any],
+        exchange: Silenced | None,
+        reply: Reply,
+        cancellable: bool,
+    ) -> None:
+        """Work on it until it ends or waits. If it has ended, the next one may begin here too."""
+        self.id = id
+        self.exchange = exchange
+        self.reply = reply
+        self.cancellable = cancellable
+        self._work = work
         runs, task = self._runs, self.task
-        loop, run.shift = runs.loop, self
+        loop = runs.loop
         outer = task_of(loop)
-        depth = getattr(_nesting, "depth", 0) if outer is not None else 0
-        if runs.behind or depth >= _NESTED:
-            self._take(run)
-            return False
-        if outer is not None:  # a carrier that delivers within the sender's own task
-            _nesting.depth = depth + 1
-            _leave_task(loop, outer)
-        known = getrefcount(task), getweakrefcount(task)
+        if runs.behind or (outer is not None and not _step_aside(loop, outer)):
+            self._take()
+            return
+        references, weak_references = getrefcount(task), getweakrefcount(task)
         _enter_task(loop, task)
         try:
-            self._waits_for = self._context.run(run.work.send, None)
-        except StopIteration as stop:
-            answer: bytes | None = stop.value
-        except BaseException as error:
-            answer = _failed(run, error)
-        else:
-            self._take(run)
-            return False
+            found = self._context.run(self._go_on, None)
+        except GeneratorExit as error:  # of the work itself: the worker is gone with it
+            self._answer, found = _failed(self, error), _ENDED
+            self._hire()
         finally:
             _leave_task(loop, task)
             if outer is not None:
-                _nesting.depth = depth
+                _nesting.depth -= 1
                 _enter_task(loop, outer)
-        runs.over(run, answer)
+        if found is not _ENDED:
+            self._waits_for = found
+            self._take()
+            return
+        if self.cancelled or runs.by_id.get(id) is not self:
+            runs.over(self, self._answer)
+        else:
+            del runs.by_id[id]
+            reply(id, self._answer)
         # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
-        if task.cancelling() or known != (getrefcount(task), getweakrefcount(task)) or not self._is_fresh():
-            self.end()
-            runs.dismiss(self)
-            return False
-        return True
+        if references == getrefcount(task) and weak_references == getweakrefcount(task) and self._is_fresh():
+            self._work = self.exchange = None
+            if runs.spare is None and not runs.ended:
+                runs.spare = self
+                return
+        self.end()
+        runs.dismiss(self)
+
+    @types.coroutine
+    def _work_on_each(self) -> Generator[Any, Any, None]:
+        """Goes on from one request to the next: to begin it costs no more than to wake it, and no end is an error."""
+        while True:
+            try:
+                self._answer = yield from self._work
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                self._answer = _failed(self, error)
+            yield _ENDED
 
     def _is_fresh(self) -> bool:
         """No cancellation is on its way, also none that was taken back too late; nobody waits for the end of the task;
         and the context is as it was."""
-        parked, own, common = self._parked, self._context, self._runs.context
-        if parked.done() if parked is not None else getattr(self.task, "_must_cancel", False):
+        task, parked, own, common = self.task, self._parked, self._context, self._runs.context
+        if task.cancelling() or (parked.done() if parked is not None else getattr(task, "_must_cancel", False)):
             return False
-        if getattr(self.task, "_callbacks", None):
+        if getattr(task, "_callbacks", None):
             return False  # somebody waits for this very request to end
         # The same objects: equality would miss a fresh list, and may be anybody's code.
-        return len(own) == len(common) and (
-            not len(own) or all(common.get(variable, own) is value for variable, value in own.items())
+        size = len(own)
+        return size == len(common) and (
+            not size or all(common.get(variable, own) is value for variable, value in own.items())
         )
 
     @property
     def is_quiet(self) -> bool:
-        return self._run is not None and self._run.id is None and not self._run.cancelled
+        return self._taken and self.id is None and not self.cancelled
 
-    def _take(self, run: Run) -> None:
-        self._run = run
+    def _take(self) -> None:
+        self._taken = True
         self._unpark()
 
     def end(self) -> None:
@@ -257,57 +278,73 @@ class _Shift(Coroutine[Any, Any, None]):
     # --- the task's turns -------------------------------------------------------------------------
 
     def send(self, value: Any, /) -> Any:
-        run = self._run
-        if run is None:
+        if not self._taken:
             return self._park()
         if self._linked:
-            return self._step(run.work.send, value)
+            return self._step(self._go_on, value)
         self._linked = True
-        return self._step(run.work.send, None) if self._waits_for is _NOTHING_YET else self._waits_for
+        return self._step(self._go_on, None) if self._waits_for is _NOTHING_YET else self._waits_for
 
     def throw(self, error: Any, /, *rest: Any) -> Any:
-        run = self._run
-        if run is None:
+        if not self._taken:
             self._runs.dismiss(self)
+            self._come_apart()
             raise error
         if self._linked:
-            return self._step(run.work.throw, error)
+            return self._step(self._worker.throw, error)
         self._linked = True
+        if self._waits_for is _NOTHING_YET:
+            return self._step(self._work.throw, error)  # it never begins
         if isfuture(self._waits_for) and self._waits_for.cancel():
             return self._waits_for  # what it waits for is cancelled first, and that reaches it: as in every task
-        return self._step(run.work.throw, error)
+        return self._step(self._worker.throw, error)
 
     def _park(self) -> Any:
         if self._linked:
             self._runs.dismiss(self)
+            self._come_apart()
             raise StopIteration
         self._parked = self._runs.loop.create_future()
         return next(self._parked.__await__())
 
     def _step(self, resume: Callable[[Any], Any], value: Any) -> Any:
-        run = self._run
-        assert run is not None
         try:
-            return resume(value)
-        except StopIteration as stop:
-            answer: bytes | None = stop.value
+            found = resume(value)
         except BaseException as error:
-            answer = _failed(run, error)
+            self._answer = _failed(self, error)
+        else:
+            if found is not _ENDED:
+                return found
         self._runs.dismiss(self)
-        self._runs.over(run, answer)
+        self._runs.over(self, self._answer)
+        self._come_apart()
         raise StopIteration
 
+    def _come_apart(self) -> None:
+        """After the last turn: what holds each other would be garbage that somebody has to look for."""
+        del self.task, self._worker, self._go_on
+
     def close(self) -> None:
-        if self._run is not None:
-            self._run.work.close()
+        if self._taken:
+            self._work.close()
 
     def __await__(self) -> Generator[Any, Any, None]:
         raise TypeError("a shift is run by its task")
 
 
-def _failed(run: Run, error: BaseException) -> bytes | None:
+def _step_aside(loop: asyncio.AbstractEventLoop, outer: asyncio.Task[Any]) -> bool:
+    """For a carrier that delivers within the sender's own task. False: that happens too deep inside of itself."""
+    depth: int = getattr(_nesting, "depth", 0)
+    if depth >= _NESTED:
+        return False
+    _nesting.depth = depth + 1
+    _leave_task(loop, outer)
+    return True
+
+
+def _failed(shift: _Shift, error: BaseException) -> bytes | None:
     """No answer to a run that somebody else cancelled; an internal error for all that should not have happened."""
-    if run.cancelled and isinstance(error, asyncio.CancelledError):
+    if shift.cancelled and isinstance(error, asyncio.CancelledError):
         return None
-    log.error("! the work on request %r failed", run.id, exc_info=error)
-    return None if run.id is None else encode_error(run.id, InternalError("Internal error"))
+    log.error("! the work on request %r failed", shift.id, exc_info=error)
+    return None if shift.id is None else encode_error(shift.id, InternalError("Internal error"))

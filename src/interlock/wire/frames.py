@@ -49,6 +49,13 @@ class Frame(msgspec.Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
+class _Answer(msgspec.Struct, tag_field="jsonrpc", tag="2.0", gc=False):
+    """A response on its way out: cheaper to make and to write than a dict of its members."""
+
+    id: int | str
+    result: Any
+
+
 class ErrorObject(msgspec.Struct):
     code: int
     message: str
@@ -71,7 +78,7 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LEADING_ID = pattern(
     rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\\x00-\x1f\x80-\xff]*")\s*[,}]'
 )
-_SMALL = 2**53
+_LEAST, _MOST = -(2**53), 2**53  # what every JSON reader tells apart
 _NEWLINE, _BRACKET = b"\n["  # as numbers: bytes look for a number without raising an error inside first
 _RECOVERABLE = 1024 * 1024  # beyond this, a broken frame is not read a second time for its id
 
@@ -93,13 +100,14 @@ def read_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame:
         and (len(data) > 5 * limits.depth or _BRACKET in data)
         and _too_deep(data, limits.depth)
     ):
-        id = _usable_id(frame.id)
-        answers = id if frame.method is UNSET else None
         told = ParseError(f"Nested deeper than {limits.depth} levels")
-        raise BadFrame(told if _wants_answer(frame) else None, id, answers=answers)
-    if type(frame.id) is int and frame.method is not UNSET and -_SMALL < frame.id < _SMALL:
+        usable = _usable_id(frame.id)
+        answers = usable if frame.method is UNSET else None
+        raise BadFrame(told if _wants_answer(frame) else None, usable, answers=answers)
+    id = frame.id
+    if type(id) is int and frame.method is not UNSET and _LEAST < id < _MOST:
         return frame  # an ordinary request: nothing else to look at
-    if frame.id is not UNSET:
+    if id is not UNSET:
         _check_id(frame, limits)
     elif frame.method is UNSET and frame.error is UNSET:
         if frame.result is not UNSET:
@@ -272,7 +280,7 @@ def _said(frame: dict[str, Any]) -> bytes:
 
 
 def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
-    data = _encode({"jsonrpc": "2.0", "id": id, "result": result})
+    data = _encode(_Answer(id, result))
     return data if _NEWLINE not in data else _on_one_line(data)
 
 
