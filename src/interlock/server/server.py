@@ -137,19 +137,18 @@ class Server:
         return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
+        tool = self._offers.tools.get
         rules = AskingRules(
             sealer=seal,
             clock=time.time,
             seconds=seconds,
             audience=self.info.name,
-            parks=self._calls("park"),
-            single_use=self._calls("single_use"),
+            parks=lambda method, params: method == "tools/call" and getattr(tool(params.name), "park", False),
+            single_use=lambda method, params: (
+                method == "tools/call" and getattr(tool(params.name), "single_use", False)
+            ),
         )
         return Asker(rules)
-
-    def _calls(self, mark: str) -> Callable[[str, Any], bool]:
-        get = self._offers.tools.get
-        return lambda method, params: method == "tools/call" and getattr(get(params.name), mark, False)
 
     # --- the join ---------------------------------------------------------------------------------
 
