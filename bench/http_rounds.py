@@ -65,9 +65,9 @@ class OverHttp(Rounds):
         command = contestant.over_http(era)
         assert command is not None
         driver = HttpDriver(command, REPOSITORY, ROUND_SECONDS)
-        turns.welcome(contestant, era, driver)
-        driver.begin(_talk(contestant, era))
-        driver.warm_up(self._plan.warm_up_block_seconds)
+        with turns.welcome(contestant, era, driver):
+            driver.begin(_talk(contestant, era))
+            driver.warm_up(self._plan.warm_up_block_seconds)
 
     def _rates(self, turns: Turns, era: Era, number: int, connections: int) -> None:
         seconds = self._plan.window_seconds

@@ -154,13 +154,13 @@ class Bench(Rounds):
         """One server process, from its cold start until it is warm."""
         due = self._due(contestant, number, wanted)
         driver = Driver(contestant.command, REPOSITORY, era, ROUND_SECONDS)
-        turns.welcome(contestant, era, driver)
-        first_answer = driver.first_answer_ms()
-        if "cold" in due:
-            self.samples.add(Key("cold", contestant.name, era.name), number, first_answer)
-        if due & {"pipelined", "sequential"}:
-            driver.warm_up(self._plan.warm_up_block_seconds)
-        self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(driver.answer_bytes)
+        with turns.welcome(contestant, era, driver):
+            first_answer = driver.first_answer_ms()
+            if "cold" in due:
+                self.samples.add(Key("cold", contestant.name, era.name), number, first_answer)
+            if due & {"pipelined", "sequential"}:
+                driver.warm_up(self._plan.warm_up_block_seconds)
+            self.samples.facts["bytes in an answer"][f"{contestant.name} {era.name}"] = str(driver.answer_bytes)
 
     def _weigh(self, contestant: Contestant, era: Era, number: int) -> None:
         """After the agreed number of calls."""

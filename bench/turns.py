@@ -4,8 +4,8 @@ What disturbs a shared machine comes and goes within seconds. Measured one after
 servers are compared in different weather; window by window, they are not. Of a contestant's windows the middle counts.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -36,10 +36,12 @@ class Turns:
         self._attempt = attempt
         self.guests: list[Guest] = []
 
-    def welcome(self, contestant: Contestant, era: Era, driver: Any) -> Guest:
-        guest = Guest(contestant, era, self._stack.enter_context(driver))
-        self.guests.append(guest)
-        return guest
+    @contextmanager
+    def welcome(self, contestant: Contestant, era: Era, driver: Any) -> Generator[None]:
+        """Its server is up. One that fails while it gets warm takes no turn: for one fault it fails once."""
+        self._stack.enter_context(driver)
+        yield
+        self.guests.append(Guest(contestant, era, driver))
 
     def of(self, *names: str) -> list[Guest]:
         return [guest for guest in self.guests if guest.contestant.name in names]

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.deeds import KINDS, Deed, Denied, Verdict, canonical
+from interlock.host.deeds import KINDS, Deed, Denied, Verdict, canonical, keep, matter_of
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import LOCAL, Principal
+from interlock.wire.types.tools import ToolAnnotations
 from support.properties import many
 
 VALUES = st.recursive(
@@ -107,3 +108,37 @@ def test_a_denial_says_what_why_and_what_to_do():
 
 def test_a_verdict_offers_all_scopes_unless_told():
     assert json.loads(json.dumps(Verdict("ask", "why").scopes)) == ["once", "session", "always"]
+
+
+def test_what_is_about_the_same_is_one_matter_and_deeds_are_made_of_it():
+    hints = ToolAnnotations(read_only_hint=True)
+    one = matter_of("tool", "s", "t", hints=hints, principal=LOCAL)
+    assert one is matter_of("tool", "s", "t", hints=ToolAnnotations(read_only_hint=True), principal=LOCAL)
+    others = [
+        matter_of("tool", "s", "t", hints=ToolAnnotations(read_only_hint=False), principal=LOCAL),
+        matter_of("tool", "s", "t", frozenset({"mail"}), hints, LOCAL),
+        matter_of("tool", "s", "t", hints=hints, principal=Principal("i", "ada")),
+        matter_of("prompt", "s", "t", hints=hints, principal=LOCAL),
+    ]
+    assert one not in others and len({*others}) == len(others)
+    assert Deed.of(one, {"a": 1}) == Deed("tool", "s", "t", {"a": 1}, hints=hints, principal=LOCAL)
+
+
+def test_hints_that_are_changed_later_are_not_changed_in_a_matter():
+    hints = ToolAnnotations(read_only_hint=True)
+    matter = matter_of("tool", "s", "changed later", hints=hints)
+    hints.read_only_hint = False
+    assert matter.hints is not None and matter.hints.read_only_hint is True
+    assert matter_of("tool", "s", "changed later", hints=hints) is not matter
+
+
+def test_what_is_kept_is_bounded_in_number_and_in_length():
+    table: dict[object, object] = {}
+    for number in range(5):
+        matter = matter_of("tool", "s", f"t{number}")
+        keep(table, matter, matter, number, 3)
+    assert len(table) == 2
+    long = matter_of("resource", "s", "file:///" + "a" * 2000)
+    keep(table, long, long, 0, 3)
+    assert long not in table
+    assert Deed("resource", "s", long.name) == Deed("resource", "s", long.name)

@@ -134,3 +134,15 @@ async def test_a_server_asks_through_its_client(revision):
     one = asker(ScriptedUser(fill=filled(name="Ann")))
     async with Client(server, revision=revision, elicit=one.form, elicit_url=one.page) as client:
         assert (await client.call_tool("greet")).text == "Hello Ann"
+
+
+async def test_a_screen_that_fails_does_not_fail_the_answer(caplog):
+    class Broken(ScriptedUser):
+        def tell(self, notice):
+            raise ZeroDivisionError
+
+    answers = iter([filled(name="x"), filled(name="Ada")])
+    user = Broken(fill=lambda *shown: next(answers), open_page=True)
+    assert await asker(user).form(ASK) == {"action": "accept", "content": {"name": "Ada"}}
+    assert await asker(user, browser=Browser(opens=False)).page(PAGE) == {"action": "accept"}
+    assert caplog.text.count("a notice could not be shown") == 2

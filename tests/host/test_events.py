@@ -77,3 +77,17 @@ async def test_a_listener_is_a_plain_function():
     for given in (wrong, "no"):
         with pytest.raises(LocalError, match="plain function"):
             Events(given)
+
+
+async def test_who_follows_what_is_closed_waits_for_nothing():
+    events = Events()
+    events.close()
+    late = events.follow()
+    events.tell(change(1))
+    async with asyncio.timeout(5):
+        assert [event async for event in late] == []
+    events.open()
+    again = events.follow()
+    events.tell(change(2))
+    events.close()
+    assert [event async for event in again] == [change(2)]

@@ -11,9 +11,10 @@ from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
 from interlock.host.host import Host
 from interlock.host.members import MemberChange, Seat
-from interlock.host.policy import Policy
+from interlock.host.policy import Policy, Rule
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import LocalError
+from interlock.wire.types.tools import ToolAnnotations
 from support.children import command_of, write_server
 from support.mortal import Mortal
 from support.virtual_time import virtual_time
@@ -126,6 +127,42 @@ async def test_nobody_there_means_no():
         assert not host.catalogue.tools
 
 
+# --- what is taken back ---
+
+
+async def test_leave_for_always_can_be_seen_and_taken_back(tmp_path):
+    user = ScriptedUser(lambda ask: Leave(granted=True, scope="always" if ask.deed.kind == "tool" else "once"))
+    asked = lambda: [ask.deed.name for ask in user.asks if ask.deed.kind == "tool"]  # noqa: E731
+    async with Host({"s": server_of("x", "y"), "t": server_of("x")}, user=user, home=tmp_path) as host:
+        for name in ("s__x", "s__y", "t__x", "s__x", "s__y", "t__x"):
+            await host.call_tool(name)
+        assert asked() == ["x", "y", "x"]
+        assert {(kept.kind, kept.name, kept.granted) for kept in host.leaves("s")} == {
+            ("tool", "x", True),
+            ("tool", "y", True),
+        }
+        await host.take_back("s", kind="tool", name="x")
+        assert {kept.name for kept in host.leaves("s")} == {"y"} and host.leaves("t")
+        for name in ("s__y", "t__x", "s__x"):
+            await host.call_tool(name)
+        assert asked() == ["x", "y", "x", "x"]
+        with pytest.raises(LocalError, match="there is no server"):
+            await host.take_back("z")
+
+
+async def test_all_that_was_approved_of_a_server_can_be_taken_back(tmp_path):
+    path, user = write_server(tmp_path, PROGRAM), ScriptedUser(Leave(granted=True, scope="always"))
+    async with Host({"s": command_of(path)}, user=user, home=tmp_path / "home") as host:
+        await host.call_tool("s__pid")
+        before = [ask.deed.kind for ask in user.asks]
+        assert before == ["launch", "definitions", "tool"]
+        await host.take_back("s")
+        assert host.members["s"].state == "stopped" and not host.catalogue.tools and not host.leaves("s")
+        await host.restart("s")
+        await host.call_tool("s__pid")
+        assert [ask.deed.kind for ask in user.asks] == before * 2
+
+
 # --- what changes ---
 
 
@@ -141,6 +178,26 @@ async def test_a_changed_tool_is_in_quarantine_until_it_is_reviewed():
             await host.call_tool("s__x")
         await host.review("s")
         assert [*host.catalogue.tools] == ["s__x", "s__y"] and "Now send me" in user.asks[-1].diff
+
+
+async def test_what_is_remembered_of_a_tool_does_not_outlast_its_definition():
+    ran: list[str] = []
+    server = Server("s")
+    server.tool(lambda: ran.append("good"), name="x", annotations=ToolAnnotations(read_only_hint=True))
+    rule = Rule(decision="allow", kind=("tool",), server=("s",), hints={"read_only": True}, trust_hints=True)
+    user = ScriptedUser(lambda ask: ask.deed.kind != "tool")
+    async with Host({"s": server}, user=user, policy=Policy([rule])) as host:
+        for _ in range(3):
+            await host.call_tool("s__x")
+        server.remove_tool("x")
+        server.tool(lambda: ran.append("other"), name="x", annotations=ToolAnnotations(read_only_hint=False))
+        await until(lambda: not host.catalogue.tools)
+        with pytest.raises(Denied, match="in quarantine: it changed"):
+            await host.call_tool("s__x")
+        await host.review("s")
+        with pytest.raises(Denied, match="the user said no"):  # it says itself that it does more than read
+            await host.call_tool("s__x")
+    assert ran == ["good"] * 3
 
 
 async def test_a_refused_review_leaves_it_there():

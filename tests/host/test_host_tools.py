@@ -83,3 +83,12 @@ async def test_what_approved_servers_say_of_themselves_is_marked_as_theirs():
     assert "\x1b" not in about
     async with Host({"my notes": server}) as host:  # nobody approved it
         assert HostTools(host).about() == ""
+
+
+async def test_what_servers_say_of_themselves_has_bounded_room_and_equal_shares():
+    found = {f"s{number}": Server(f"s{number}", instructions=f"{number} " + "talk " * 4_000) for number in range(4)}
+    found["brief"] = Server("brief", instructions="Use x first.")
+    async with Host(found, user=ScriptedUser(True)) as host:
+        about = HostTools(host).about()
+    assert len(about) < 34_000 and "Use x first." in about
+    assert all(f"[s{number}]\n{number} talk" in about for number in range(4)) and about.count("characters)") == 4

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from datetime import datetime
+from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from interlock.host import ledger as ledger_module
-from interlock.host.audit import AuditFailed, Entry, MemoryAudit
+from interlock.host.audit import AuditFailed, Entry, FileAudit, MemoryAudit, as_line
 from interlock.host.deeds import Deed
 from interlock.host.ledger import Ledger
+from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
+from support.properties import many
 
 
 def written(deed: Deed, hide=()) -> Entry:
@@ -232,3 +240,54 @@ async def test_every_outcome_that_could_not_be_written_is_told(caplog):
     end(quiet, "c")
     quiet.flush()
     assert "was not written down: the disk is full" in caplog.text
+
+
+async def test_outcomes_are_written_behind_the_next_decision_when_there_are_enough():
+    audit = Batches()
+    ledger = Ledger(audit)
+    end(ledger, *(f"n{number}" for number in range(ledger_module._ENOUGH)))
+    ledger.decided(SENT, "allow", "r")
+    ledger.decided(SENT, "allow", "r")
+    assert audit.batches == [], "what is decided now is sent first"
+    order: list[str] = []
+    asyncio.get_running_loop().call_soon(lambda: order.append(f"sent, {len(audit.batches)} batches"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert order == ["sent, 0 batches"] and [len(batch) for batch in audit.batches] == [ledger_module._ENOUGH]
+
+
+TEXTS = st.text(max_size=30) | st.sampled_from(['say "no"', "back\\slash", "50 %s {name}", "\ue000", "é 中 \U0001f600"])
+
+
+@given(TEXTS, TEXTS, TEXTS, st.sets(TEXTS, max_size=2), st.sampled_from(["", "session"]))
+@many(60)
+def test_a_line_in_a_file_is_what_an_entry_says(name, because, value, sources, scope):
+    with tempfile.TemporaryDirectory() as folder:
+        files, entries = FileAudit(Path(folder, "audit")), MemoryAudit()
+        try:
+            deed = Deed("tool", "s", name, {"a": value}, sources=sources)
+        except LocalError:
+            return  # texts that are no Unicode
+        for audit in (files, entries):
+            ledger = Ledger(audit)
+            for _ in range(2):  # the second is made of what the first left
+                ledger.decided(deed, "allow", "rule", because, scope)
+        files.close()
+        lines = Path(folder, "audit").read_bytes().splitlines()
+    found = [msgspec.json.decode(line, type=Entry) for line in lines]
+    varying = {"at": "", "call": "", "digest": ""}
+    assert [replace(entry, **varying) for entry in found] == [replace(entry, **varying) for entry in entries.entries]
+    assert all(as_line(entry) == line + b"\n" for entry, line in zip(found, lines, strict=True))
+
+
+def test_an_audit_made_of_the_one_for_files_is_given_entries(tmp_path):
+    class Copied(FileAudit):
+        def write(self, entry: Entry) -> None:
+            copies.append(entry)
+            super().write(entry)
+
+    copies: list[Entry] = []
+    audit = Copied(tmp_path / "audit")
+    Ledger(audit).decided(SENT, "allow", "r")
+    audit.close()
+    assert len(copies) == 1 and (tmp_path / "audit").read_bytes() == as_line(copies[0])

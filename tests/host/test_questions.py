@@ -5,7 +5,7 @@ import pytest
 from interlock import Client, Context, Server
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.questions import Questions
-from interlock.host.user import ScriptedUser
+from interlock.host.user import Absent, ScriptedUser
 from support.open_gate import OpenGate
 
 
@@ -23,6 +23,12 @@ def test_what_there_is_nothing_for_is_not_claimed(tmp_path):
     rich = questions(models=[ScriptedModel()], roots={"a": [tmp_path]})
     assert "sample" in rich.for_server("a") and rich.for_server("a")["roots"] is not None
     assert rich.for_server("b")["roots"] is None
+
+
+def test_where_nobody_is_there_no_server_is_told_that_it_can_ask():
+    alone = questions(user=Absent()).for_server("a")
+    assert "elicit" not in alone and "elicit_url" not in alone
+    assert {"elicit", "elicit_url"} <= questions().for_server("a").keys()
 
 
 def test_what_a_server_used_up_stays_used_up():

@@ -139,3 +139,25 @@ async def test_a_new_connection_is_looked_at_at_once():
         await house.shelving.known("a")
         assert house.names == ["a__y"] and asyncio.get_running_loop().time() == before
         await house.shelving.close()
+
+
+@virtual_time
+async def test_what_was_given_up_has_ended_when_it_is_closed():
+    begun, ended = asyncio.Event(), []
+
+    async def admit(offer):
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append(True)
+
+    house = House(admit)
+    async with Client(server_of("x")) as client:
+        house.shelving.connected("a", client, 5)
+        await begun.wait()
+        house.shelving.gone("a")
+        assert ended == []
+        await house.shelving.close()
+        assert ended == [True]

@@ -1,10 +1,13 @@
 """transport/http_cycle.py: a response in one piece is one write; everything else is left to uvicorn."""
 
 import asyncio
+import gc
 import logging
+import weakref
 
 import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from interlock.transport.http_cycle import Cycle
 
@@ -152,7 +155,117 @@ async def test_an_answer_that_breaks_off_is_cut_without_a_word(caplog):
     assert not b"".join(wire.transport.writes).endswith(b"0\r\n\r\n") and caplog.records == []
 
 
+async def test_it_begins_as_one_of_uvicorn_does():
+    """Which sets everything anew for each: what a later version adds must be here, too."""
+    wire = Wire()
+    given = {"scope": wire.cycle.scope, "transport": wire.transport, "flow": wire.flow, "logger": wire.cycle.logger}
+    given |= {"access_logger": wire.cycle.access_logger, "access_log": False, "default_headers": []}
+    given |= {"expect_100_continue": False, "keep_alive": True, "on_response": wire.complete}
+    theirs = vars(RequestResponseCycle(**given, message_event=wire.cycle.message_event))
+    assert {name: getattr(wire.cycle, name) for name in theirs} == theirs
+
+
+class Served(Wire):
+    """The same in a task that the server knows of."""
+
+    def __init__(self, app):
+        super().__init__()
+        self.tasks = set()
+        self.task = asyncio.create_task(self.cycle.run_asgi(app))
+        self.tasks.add(self.task)
+        self.cycle.task, self.cycle.tasks = self.task, self.tasks
+
+    async def ended(self):
+        async with asyncio.timeout(20):
+            await asyncio.wait([self.task])
+        assert not self.tasks and self.cycle.task is None
+        self.cycle.on_response()
+        return self.completed  # what it is told behind its end is told nobody
+
+
+async def answers(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [length(2)]})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+async def fails(scope, receive, send):
+    raise ValueError("inside")
+
+
+async def waits(scope, receive, send):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("app", [answers, fails])
+async def test_what_is_over_is_no_task_of_the_server(app):
+    assert await Served(app).ended() == 1
+
+
+async def test_what_is_cancelled_twice_is_no_task_of_the_server():
+    """The second time while it waits for a client that does not read to take the 503."""
+    wire = Served(waits)
+    wire.flow.pause_writing()
+    await asyncio.sleep(0)
+    for _ in range(2):
+        wire.task.cancel()
+        await asyncio.sleep(0)
+    assert await wire.ended() == 0 and wire.task.cancelled()
+
+
+async def test_it_is_freed_with_its_task_without_a_collection():
+    wire = Served(answers)
+    await wire.ended()
+    freed = weakref.ref(wire.cycle)
+    gc.disable()
+    try:
+        del wire
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
 # --- without messages ---
+
+
+@pytest.mark.parametrize(
+    ("pieces", "sizes"),
+    [([b"abc"], [3]), ([b"a", b"bc", b"d"], [1, 3, 4]), ([b"", b"ab", b"", b"c"], [0, 2, 2, 3])],
+)
+async def test_a_body_in_pieces_is_put_together(pieces, sizes):
+    wire = Wire()
+    assert [wire.cycle.add(piece) for piece in pieces] == sizes
+    assert wire.cycle.take_body() is None  # there may be more
+    wire.cycle.more_body = False
+    body = wire.cycle.take_body()
+    assert body == b"".join(pieces) and type(body) is bytes
+
+
+async def test_who_takes_the_pieces_one_by_one_gets_each_once():
+    wire, found = Wire(), []
+    for piece in (b"ab", b"cd", b"ef"):
+        wire.cycle.add(piece[:1])
+        wire.cycle.add(piece[1:])
+        found.append((await wire.cycle.receive())["body"])
+    assert found == [b"ab", b"cd", b"ef"] and wire.cycle.add(b"g") == 1
+
+
+@pytest.mark.parametrize("respond", [Wire.respond, None])
+async def test_who_was_answered_is_not_asked_for_his_body_any_more(respond):
+    wire = Wire()
+    wire.cycle.waiting_for_100_continue = True
+    if respond is None:
+        assert wire.cycle.answer_json(400, b"{}")
+    else:
+        await respond(wire, b"{}", headers=[length(2)])
+    assert await wire.cycle.receive() == {"type": "http.disconnect"}
+    assert len(wire.transport.writes) == 1
+
+
+async def test_who_takes_a_long_body_lets_the_rest_come():
+    wire = Wire()
+    wire.cycle.more_body = False
+    wire.flow.pause_reading()
+    assert wire.cycle.take_body() == b"" and not wire.flow.read_paused
 
 
 async def test_a_body_that_is_here_is_taken_at_once():

@@ -4,9 +4,12 @@ import asyncio
 import json
 import logging
 import socket
+from contextvars import ContextVar
 from random import Random
+from types import SimpleNamespace
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from interlock import Context, Server
 from interlock.transport import http_protocol
@@ -104,6 +107,126 @@ async def test_a_body_of_many_chunks_may_be_as_long_as_any_other(monkeypatch):
         assert (await raw.response()).status == 200
 
 
+# --- bodies ---
+
+
+def padded(size, id=1):
+    """A call whose body is so long, most of it a space."""
+    frame = call_tool("hi", id=id)
+    return http(frame, {"content-length": str(size)}) + b" " * (size - len(json.dumps(frame)))
+
+
+@pytest.mark.parametrize(("size", "piece"), [(65_536, 70_000), (65_537, 1000), (300_000, 300_000), (300_000, 40_000)])
+async def test_a_body_for_which_reading_pauses_comes_whole(size, piece):
+    data = padded(size) + http(HI)
+    async with served(House().app) as port, connection(port) as raw:
+        for start in range(0, len(data), piece):
+            raw.write(data[start : start + piece])
+            await raw.writer.drain()
+        assert [(await raw.response()).status for _ in range(2)] == [200, 200]
+
+
+async def test_long_bodies_may_wait_for_each_other():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"".join(padded(200_000, id) for id in range(5)))
+        assert [(await raw.response()).json["id"] for _ in range(5)] == [*range(5)]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_who_asks_whether_to_send_a_body_is_told_to(waits):
+    head, _, body = http(HI, {"expect": "100-continue"}).partition(b"\r\n\r\n")
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(2):
+            raw.write(head + b"\r\n\r\n" + (b"" if waits else body))
+            assert (await raw.head())[0] == 100
+            raw.write(body if waits else b"")
+            assert (await raw.response()).status == 200
+
+
+async def test_who_asks_whether_to_send_a_body_may_be_told_not_to():
+    head, _, _ = http(HI, {"expect": "100-continue", "host": "evil.example"}).partition(b"\r\n\r\n")
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(head + b"\r\n\r\n")
+        assert (await raw.response()).status == 403
+
+
+@pytest.mark.parametrize("more", [{}, {"connection": "keep-alive"}])
+async def test_a_connection_of_an_older_http_ends_with_its_answer(more):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI, more).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+        answer = await raw.response()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert await raw.ended() == b""
+
+
+# --- its tasks ---
+
+
+def bare(**members):
+    """A connection of which only these are there."""
+    found = http_protocol.Bounded.__new__(http_protocol.Bounded)
+    vars(found).update(members)
+    return found
+
+
+def test_what_an_application_is_told_of_a_request_is_what_uvicorn_tells():
+    told = {"asgi_version": "3.0", "server": ("h", 1), "client": ("c", 2), "scheme": "http", "root_path": "/r"}
+    told["app_state"] = {"a": 1}
+    ours, theirs = bare(**told), bare(**told)
+    ours.on_message_begin()
+    HttpToolsProtocol.on_message_begin(theirs)
+    assert ours.scope == theirs.scope and ours.scope["headers"] is ours.headers
+    assert ours.scope["state"] is not told["app_state"]
+    assert (ours.url, ours.expect_100_continue) == (theirs.url, theirs.expect_100_continue)
+
+
+async def test_a_task_that_is_over_as_it_begins_is_not_kept():
+    """Where the loop makes eager ones (Python 3.12)."""
+    over = asyncio.get_running_loop().create_future()
+    over.set_result(None)
+    eager = SimpleNamespace(create_task=lambda _: over)
+    cycle = SimpleNamespace(run_asgi=lambda app: None, task=None)
+    protocol = bare(loop=eager, tasks=set())
+    protocol._start_asgi_task(cycle, None)
+    assert protocol.tasks == set() and cycle.task is None
+
+
+async def test_no_request_leaves_a_task_behind(monkeypatch):
+    made = []
+    monkeypatch.setattr(http_protocol.Bounded, "expect_head", lambda self: made.append(self))
+    house = House()
+    async with served(house.app) as port:
+        async with connection(port) as raw:
+            raw.write(http(HI) + padded(100_000) + http(HI, UPGRADE) + in_chunks(HI, b"") + http(HI, verb="PUT"))
+            assert [(await raw.response()).status for _ in range(5)] == [200, 200, 200, 200, 405]
+            raw.write(http(call_tool("wait")) + http(HI))
+            await house.runs(1)
+        await house.runs(0)
+        async with asyncio.timeout(20):
+            while made[0].tasks:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_task_cancelled_before_its_first_step_goes_with_its_connection(monkeypatch, caplog):
+    begin, began = http_protocol.Bounded._start_asgi_task, []
+
+    def cancel_at_once(self, cycle, app):
+        begin(self, cycle, app)
+        cycle.task.cancel()
+        began.append(self)
+
+    monkeypatch.setattr(http_protocol.Bounded, "_start_asgi_task", cancel_at_once)
+    async with served(House().app) as port:
+        async with connection(port) as raw, asyncio.timeout(20):
+            raw.write(http(HI))
+            while not began:
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while began[0].tasks:
+                await asyncio.sleep(0.01)
+    assert caplog.records == []
+
+
 # --- several requests at once ---
 
 
@@ -122,6 +245,23 @@ async def test_some_requests_may_wait_for_the_one_before():
     async with served(House().app) as port, connection(port) as raw:
         raw.write(b"".join(http(call_tool("hi", id=number)) for number in range(40)))
         assert [(await raw.response()).json["id"] for _ in range(40)] == [*range(40)]
+
+
+async def test_a_request_that_waited_finds_nothing_of_the_one_before():
+    house, seen, found = House(), ContextVar("seen", default=0), []
+
+    @house.server.tool
+    async def see(ctx: Context) -> str:
+        found.append(seen.get())
+        seen.set(len(found))
+        return "seen"
+
+    outside = seen.set(7)  # what is there as the server begins is there for all
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(call_tool("see")) * 3)
+        assert [(await raw.response()).status for _ in range(3)] == [200, 200, 200]
+    seen.reset(outside)
+    assert found == [7, 7, 7]
 
 
 async def test_a_connection_with_too_many_waiting_requests_is_closed():

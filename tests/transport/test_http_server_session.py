@@ -52,7 +52,8 @@ class House:
         self.revision = revision
 
     async def __aenter__(self):
-        params = {"protocolVersion": self.revision, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        params = {"protocolVersion": self.revision, "capabilities": {"roots": {}}}
+        params["clientInfo"] = {"name": "c", "version": "1"}
         stream, _ = self.session.requests([frame("initialize", 1, params=params)], "", True)
         while not stream.ended:
             await stream.changed()
@@ -67,6 +68,15 @@ class House:
 
     def tool(self, name, id=2):
         return self.session.requests([frame("tools/call", id, params={"name": name})], "", True)
+
+    def call(self, work, id=2, *, events=True):
+        """A POST of its own to a tool that does this."""
+        self.server.tool(name=f"tool-{id}")(work)
+        params = {"name": f"tool-{id}", "_meta": {"progressToken": "p"}}
+        return self.session.request(frame("tools/call", id, params=params), "", events)
+
+    def cancel(self, id=2):
+        self.session.notified(frame("notifications/cancelled", params={"requestId": id}))
 
 
 async def test_every_request_has_a_stream_of_its_own():
@@ -203,3 +213,185 @@ async def test_one_standing_stream_too_many_ends_the_oldest():
         assert house.session.stream(streams[0].name) is None
         house.session.stop_listening()
         assert all(stream.ended for stream in streams)
+
+
+# --- a stream only for calls that need one ---
+
+
+async def until_ended(stream):
+    async with asyncio.timeout(20):
+        while not stream.ended:
+            await stream.changed()
+
+
+def streams_of(house):
+    """Those of requests: that there is another tool is told on one of none."""
+    return len([stream for stream in house.session._streams.values() if stream not in house.session._standing])
+
+
+async def test_what_is_answered_where_it_began_has_no_stream():
+    async with House() as house:
+        before = streams_of(house)
+
+        async def tool() -> str:
+            return "at once"
+
+        replies = house.call(tool)
+        assert replies.over and b"at once" in replies.answer
+        assert (streams_of(house), house.around.running, house.session.in_flight) == (before, 0, 0)
+
+
+async def test_who_reads_only_events_gets_a_stream_for_it_all_the_same():
+    async with House() as house:
+
+        async def tool() -> str:
+            return "at once"
+
+        stream, reader = house.call(tool).opened()
+        assert stream.ended and stream.reader is reader
+        assert [message["id"] for message in on(stream)] == [2]
+        assert house.around.running == 0
+
+
+async def speaks(ctx: Context) -> str:
+    await ctx.progress(1)
+    return "answered"
+
+
+async def asks(ctx: Context) -> str:
+    return (await ctx.roots())[0].uri
+
+
+async def releases(ctx: Context) -> str:
+    return f"released: {await ctx.release_stream(5)}"
+
+
+@pytest.mark.parametrize(("tool", "said"), [(speaks, ["notifications/progress", None]), (releases, [None])])
+async def test_who_speaks_before_he_waits_has_a_stream_with_all_of_it(tool, said):
+    async with House() as house:
+        replies = house.call(tool)
+        assert not replies.over and replies.answer is None
+        stream, reader = replies.opened()
+        assert stream.told and stream.ended and house.around.running == 0
+        assert (reader.until == 0) == (tool is releases)
+        assert [message.get("method") for message in on(stream)] == said
+
+
+async def test_who_asks_before_he_waits_is_answered_and_counts_until_then():
+    async with House() as house:
+        stream, _ = house.call(asks).opened()
+        (asked,) = on(stream)
+        assert asked["method"] == "roots/list" and house.around.running == 1
+        house.session.answered(frame(id=asked["id"], result={"roots": [{"uri": "file:///r"}]}))
+        await until_ended(stream)
+        assert on(stream)[-1]["result"]["content"][0]["text"] == "file:///r"
+        assert house.around.running == 0
+
+
+@pytest.mark.parametrize("tool", [speaks, asks, releases])
+async def test_who_reads_no_events_has_nothing_but_the_answer(tool):
+    async with House() as house:
+        stream, _ = house.call(tool, events=False).opened()
+        await until_ended(stream)
+        assert not stream.told and [message["id"] for message in on(stream)] == [2]
+        assert house.around.running == 0
+
+
+async def test_what_a_task_left_behind_says_is_dropped_and_its_question_fails():
+    async with House() as house:
+        left = []
+
+        async def later(ctx):
+            await ctx.progress(1)
+            assert not await ctx.release_stream(5)
+            await ctx.roots()
+
+        async def tool(ctx: Context) -> str:
+            left.append(asyncio.create_task(later(ctx)))
+            return "answered"
+
+        before = streams_of(house)
+        replies = house.call(tool)
+        answer = replies.answer
+        assert b"answered" in answer
+        with pytest.raises(ConnectionLost):
+            await left[0]
+        with pytest.raises(ConnectionLost):
+            await replies.call("roots/list", {}, {}, patience=PATIENT)
+        await replies.tell("notifications/x", None)
+        assert not replies.release(5) and replies.answer is answer
+        assert (streams_of(house), house.around.running) == (before, 0)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_run_that_is_cancelled_in_the_call_that_began_it_has_no_answer(waits):
+    async with House() as house:
+
+        async def tool() -> str:
+            house.cancel()
+            if waits:
+                await asyncio.sleep(0)
+            return "unheard"
+
+        replies = house.call(tool)
+        assert replies.over is not waits and replies.answer is None
+        stream, _ = replies.opened()
+        await until_ended(stream)
+        assert on(stream) == [] and (house.around.running, house.session.in_flight) == (0, 0)
+
+
+@pytest.mark.parametrize("speaks_on", [False, True])
+async def test_a_session_that_ends_in_the_first_step_of_a_call_keeps_nobody_waiting(speaks_on):
+    """Not even for a handler that does not let itself be cancelled."""
+    async with House() as house:
+
+        async def tool(ctx: Context) -> str:
+            house.session.finish()
+            if speaks_on:
+                await ctx.progress(1)
+            while not house.go.is_set():
+                try:
+                    await house.go.wait()
+                except asyncio.CancelledError:
+                    continue
+            return "unheard"
+
+        replies = house.call(tool)
+        stream, _ = replies.opened()
+        assert stream.ended and (streams_of(house), house.around.running) == (0, 0)
+        house.go.set()
+        await house.session.settle(5.0)
+        assert on(stream) == [] and (streams_of(house), house.around.running) == (0, 0)
+
+
+async def test_an_answer_over_the_limit_is_an_error_without_a_stream_too():
+    async with House(limits=Limits(message_bytes=400)) as house:
+
+        async def tool() -> str:
+            return "x" * 500
+
+        assert b"too large" in house.call(tool).answer
+
+
+async def test_an_id_in_use_and_one_too_many_are_refused_without_a_stream():
+    async with House(limits=Limits(in_flight=1)) as house:
+        house.tool("wait")
+        before = streams_of(house)
+        in_use, too_many = (house.call(asks, id) for id in (2, 3))
+        assert b"-32600" in in_use.answer and b"-32603" in too_many.answer
+        assert (streams_of(house), house.around.running) == (before, 1)
+
+
+async def test_a_client_that_goes_during_a_call_leaves_it_counted_until_it_ends():
+    async with House() as house:
+
+        async def tool() -> str:
+            await house.go.wait()
+            return "unheard"
+
+        stream, reader = house.call(tool).opened()
+        stream.detach(reader)
+        assert house.around.running == 1
+        house.go.set()
+        await until_ended(stream)
+        assert house.around.running == 0 and house.session.stream(stream.name) is None

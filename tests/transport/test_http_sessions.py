@@ -11,6 +11,7 @@ from interlock.transport import http_server, http_sessions
 from interlock.transport.http_server import HttpApp, SessionBounds, Timing
 from interlock.transport.http_streams import Keeping
 from interlock.wire.exchange import Principal
+from interlock.wire.frames import read_frame
 from interlock.wire.limits import Limits
 from interlock.wire.sse import EventParser
 from support.asgi import NEWEST, call_tool, message, post
@@ -19,6 +20,7 @@ from support.sessions import OverSession, events_of, said, send
 from support.virtual_time import virtual_time
 
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}'
 
 
 class House:
@@ -327,6 +329,126 @@ async def test_at_the_bound_of_requests_a_further_one_is_refused():
         await house.done.wait()
         await asyncio.sleep(0)
         assert (await peer.tool("hi").answer()).status == 200
+
+
+class Every(House):
+    """With a tool for each way a call can go."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        server = self.server
+        self.on_first_step = []
+
+        @server.tool
+        async def speak(ctx: Context) -> str:
+            await ctx.progress(1)
+            return "said"
+
+        @server.tool
+        async def speak_later(ctx: Context) -> str:
+            await asyncio.sleep(0)
+            await ctx.progress(1)
+            return "said"
+
+        @server.tool
+        async def leave(ctx: Context) -> str:
+            self.left = asyncio.create_task(ctx.progress(1))
+            return "left"
+
+        @server.tool
+        async def fail() -> str:
+            raise ValueError("inside")
+
+        @server.tool
+        async def long() -> str:
+            return "x" * 200_000
+
+        @server.tool
+        async def do(wait: bool) -> str:
+            self.on_first_step.pop()()
+            if wait:
+                await asyncio.sleep(0)
+            return "done"
+
+    @property
+    def session(self):
+        return next(iter(self.app._sessions._by_id.values()))
+
+    @property
+    def running(self):
+        return self.app._sessions.running
+
+    async def at_rest(self):
+        async with asyncio.timeout(20):
+            while self.running or any(session.in_flight for session in self.app._sessions._by_id.values()):
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture(params=["here", "shared"])
+def every(request, tmp_path):
+    state = {} if request.param == "here" else {"state": tmp_path / "state.db"}
+    return Every(limits=Limits(message_bytes=100_000), **state)
+
+
+ACCEPTS = ["application/json, text/event-stream", "application/json", "text/event-stream"]
+
+
+@pytest.mark.parametrize("accept", ACCEPTS)
+async def test_whatever_becomes_of_calls_none_counts_as_running_behind_its_end(every, accept):
+    async with every as house, house.open(accept=accept) as peer:
+        for name in ("hi", "speak", "speak_later", "leave", "fail", "long", "where", "no_such_tool"):
+            assert (await peer.tool(name).answer()).status == 200
+        for wait in (False, True):
+            house.on_first_step.append(lambda: house.session.notified(read_frame(CANCEL)))
+            assert (await peer.tool("do", 77, wait=wait).answer()).status in (200, 202)
+        await house.at_rest()
+        first, second = peer.tool("wait", 5), peer.tool("wait", 5)
+        assert (await second.answer()).status == 200
+        assert house.running == 1
+        house.go.set()
+        assert (await first.answer()).status == 200
+        await house.at_rest()
+        assert house.running == 0
+
+
+@pytest.mark.parametrize("how", ["goes", "deletes", "ends inside", "cancels"])
+@pytest.mark.parametrize("accept", ACCEPTS)
+async def test_whoever_ends_a_call_none_counts_as_running_behind_its_end(how, accept):
+    async with Every() as house, house.open(accept=accept) as peer:
+        waiting = [peer.tool("wait", steps=steps) for steps in (0, 2)]
+        async with asyncio.timeout(20):
+            while house.running < 2:
+                await asyncio.sleep(0.001)
+        if how == "goes":
+            for talk in waiting:
+                talk.disconnect()
+            house.go.set()
+        elif how == "deletes":
+            assert (await peer.send("DELETE").answer()).status == 204
+        elif how == "cancels":
+            for id in (1, 2):
+                await peer.tell("notifications/cancelled", requestId=id).answer()
+        else:
+            house.on_first_step.append(house.session.finish)
+            await peer.tool("do", wait=True).answer()
+        for talk in waiting:
+            await talk.task
+        await house.at_rest()
+        assert house.running == 0
+
+
+async def test_batches_and_beginnings_do_not_count_as_running_behind_their_end():
+    async with Every() as house, house.open("2025-03-26") as peer:
+        frames = [request(1), request(1), {"id": 3}, request(4, "no/such")]
+        frames += [request(id, "tools/call", name=name, arguments={}) for id, name in ((5, "hi"), (6, "speak_later"))]
+        assert (await peer.post(frames).answer()).status == 200
+        house.on_first_step.append(house.session.finish)
+        ends = request(1, "tools/call", name="do", arguments={"wait": False})
+        assert (await peer.post([ends, request(2), request(3, "tools/call", name="wait")]).answer()).status == 404
+        for params in ({}, {**peer.hello["params"], "capabilities": 5}):
+            await send(house.app, "POST", {**peer.hello, "params": params}).answer()
+        await house.at_rest()
+        assert house.running == 0 and not house.app._sessions._by_id
 
 
 # --- batches ---

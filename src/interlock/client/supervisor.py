@@ -118,14 +118,15 @@ class Supervisor:
         self._settled = asyncio.Event()
         self._active = self._tries = 0
         self._ready_at = self._heard_at = 0.0
+        self._clock: Callable[[], float] = monotonic  # until there is a connection, and then that of its loop
 
     # --- what the client tells --------------------------------------------------------------------
 
     def opened(self, edge: ClientEdge) -> None:
         """There is a connection. One that was brought back is made what it was before anybody uses it."""
-        self._edge = edge
+        self._edge, self._clock = edge, asyncio.get_running_loop().time
         if self.state == "connecting":
-            self._ready_at = self._heard_at = _now()
+            self._ready_at = self._heard_at = self._clock()
             self._to("recovering" if _is_over(edge) else "ready")
         elif self.state == "failed":
             self._tries = 0
@@ -169,30 +170,29 @@ class Supervisor:
 
     async def call(self, exchange: Exchange) -> Result:
         """Make a call, again if need be and if it is safe."""
-        given, began, retries = exchange.patience or Patience(), monotonic(), 0
+        given, began, retries = exchange.patience, monotonic(), 0
         counted = int(exchange.method != "subscriptions/listen")  # which lasts, and says nothing for long
         self._active += counted
         try:
             while True:
-                tried = _now()
-                edge = await self.edge(exchange.method, exchange.patience)
+                tried, edge = self._clock(), self._edge
+                if edge is None or self.state != "ready":  # which it almost always is
+                    edge = await self.edge(exchange.method, exchange.patience)
                 try:
-                    return self._answered(exchange, await edge(exchange))
+                    result = await edge(exchange)
+                    self._heard_at = self._clock()
+                    if self.state == "degraded":
+                        self._to("ready")
+                    self._repeats.learn(exchange.method, result)
+                    return result
                 except ConnectionEnded as ended:
-                    if tried + self._rules.settled < _now():
+                    if tried + self._rules.settled < self._clock():
                         retries = 0  # a call that lasts outlives more than one connection
                     self._decide(exchange, ended, retries)
                 retries += 1
-                exchange.patience = rest_of(given, began)
+                exchange.patience = rest_of(given or Patience(), began)
         finally:
             self._active -= counted
-
-    def _answered(self, exchange: Exchange, result: Result) -> Result:
-        self._heard_at = _now()
-        if self.state == "degraded":
-            self._to("ready")
-        self._repeats.learn(exchange.method, result)
-        return result
 
     def _decide(self, exchange: Exchange, ended: ConnectionEnded, retries: int) -> None:
         """Returns if the call is to be repeated, and raises what its caller gets if not."""
@@ -243,14 +243,14 @@ class Supervisor:
 
     def _is_busy(self) -> bool:
         """While a call is in flight its own deadlines watch over it, and an answer is as good as a ping."""
-        return self._active > 0 or _now() - self._heard_at < (self._rules.ping_every or 0.0) * 0.9
+        return self._active > 0 or self._clock() - self._heard_at < (self._rules.ping_every or 0.0) * 0.9
 
     def _asking(self, method: str, params: dict[str, Any], patience: Patience) -> Exchange:
         return Calling(method, params, self._me, patience, self._answers)
 
     async def _silence(self) -> InterlockError | None:
         """None: it lives. An error is a sign of life too, and so is any answer to somebody else."""
-        asked = _now()
+        asked = self._clock()
         error = await self._ping()
         return None if isinstance(error, Refused) or self._heard_at > asked else error
 
@@ -263,7 +263,7 @@ class Supervisor:
             await edge(self._asking(method, {}, Patience(idle=None, total=self._rules.ping_timeout)))
         except InterlockError as error:
             return error
-        self._heard_at = _now()
+        self._heard_at = self._clock()
         return None
 
     def _give_up_connection(self, error: InterlockError) -> None:
@@ -276,7 +276,7 @@ class Supervisor:
     # --- recovering -------------------------------------------------------------------------------
 
     async def _recover(self) -> None:
-        if _now() - self._ready_at > self._rules.settled:
+        if self._clock() - self._ready_at > self._rules.settled:
             self._tries = 0
         while self.state == "recovering":
             self._tries += 1
@@ -305,10 +305,10 @@ class Supervisor:
             edge = await self._still(edge)
         if edge is None or _is_over(edge):
             edge = await self._open()
-            self._ready_at = _now()
+            self._ready_at = self._clock()
         if self.state != "recovering":
             return
-        self._heard_at = _now()
+        self._heard_at = self._clock()
         self._to("ready")
         for notice, kind in CHANGE_OF.items():
             if edge.offers(kind):
@@ -348,10 +348,6 @@ class Supervisor:
             self._on_state(change)
         except Exception:
             log.exception("! on_state failed")
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _is_over(edge: ClientEdge) -> bool:

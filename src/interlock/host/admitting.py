@@ -16,7 +16,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.exchange import Principal
-from .deeds import Deed, Denied
+from .deeds import Deed, Denied, Matter, keep
 from .judge import Judge, Question
 from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
@@ -26,6 +26,7 @@ __all__ = ["Admission", "Cost"]
 
 Cost = Callable[[Definition], int]
 _MOST_TOLD = 20  # notices about one listing; of the others the number is told
+_MOST_KEPT = 4096  # questions of one offer; with more, all are made anew
 _LONGEST_TOLD = 4_000  # characters of a difference in a notice; whoever approves it sees all of it
 _REVIEW = "look at what it is now and approve it (review), or do not use it"
 _PLAIN = Question()
@@ -37,8 +38,8 @@ class _Offer(msgspec.Struct, kw_only=True):
     comparison: Comparison
     definitions: dict[Item, Definition]
     quarantined: dict[Item, Quarantined]
-    questions: dict[tuple[str, str], Question] = {}
-    """By kind and name, of what was used. They are gone with the offer: what changed is looked at anew."""
+    questions: dict[Matter, Question] = {}
+    """Of what was used. They are gone with the offer: what changed is looked at anew."""
 
 
 class Admission:
@@ -139,6 +140,12 @@ class Admission:
         self._offers.pop(server, None)
         self._told.pop(server, None)
 
+    async def take_back(self, server: str, identity: str) -> None:
+        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
+        self.forget(server)
+        self.ask_again(server)
+        await self._pins.forget(server, identity=identity)
+
     # --- what may be used -------------------------------------------------------------------------
 
     def admitted(self, server: str) -> frozenset[Item]:
@@ -151,14 +158,16 @@ class Admission:
 
     def question(self, deed: Deed) -> Question:
         """What belongs to a deed; raises `Denied` as `check` does."""
-        now, key = self._offers.get(deed.server), (deed.kind, deed.name)
-        kept = now.questions.get(key) if now is not None else None
+        matter = deed.matter
+        now = self._offers.get(matter.server)
+        kept = now.questions.get(matter) if now is not None else None
         if kept is not None:
             return kept
         used = self.check(deed)
         if used is None or now is None:
             return _PLAIN
-        found = now.questions[key] = Question(pin=used[0], definition=used[1])
+        found = Question(pin=used[0], definition=used[1])
+        keep(now.questions, matter, matter, found, _MOST_KEPT)
         return found
 
     def check(self, deed: Deed) -> tuple[str, Definition] | None:

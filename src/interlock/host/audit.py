@@ -23,7 +23,7 @@ from ..wire.display import display
 from ..wire.errors import StoreError
 from .deeds import Decision, Kind
 
-__all__ = ["Audit", "AuditFailed", "Entry", "FileAudit", "MemoryAudit", "Outcome"]
+__all__ = ["Audit", "AuditFailed", "Entry", "FileAudit", "MemoryAudit", "Outcome", "as_line"]
 
 Outcome = Literal["", "done", "tool_error", "failed", "timeout", "cancelled"]
 _MOST_BYTES = 16 * 1024 * 1024  # of one file; then the next begins
@@ -61,6 +61,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the result, as far as it was looked at."""
     cut: bool = False
     """Was the result too long to be handed on whole?"""
+
+
+def as_line(entry: Entry) -> bytes:
+    """As it stands in a file."""
+    return _encode(entry) + b"\n"
 
 
 class AuditFailed(StoreError):
@@ -111,20 +116,25 @@ class FileAudit:
         return f"FileAudit({str(self._path)!r})"
 
     def write(self, entry: Entry) -> None:
-        self._put(_encode(entry) + b"\n")
+        self.write_line(as_line(entry))
 
     def write_many(self, entries: Sequence[Entry]) -> None:
         """All of them at the price of one, where there is room for them in one file."""
-        lines = [_encode(entry) + b"\n" for entry in entries]
+        lines = [as_line(entry) for entry in entries]
         whole = lines[0] if len(lines) == 1 else b"".join(lines)
         for piece in (whole,) if self._size + len(whole) <= self._most else lines:
-            self._put(piece)
+            self.write_line(piece)
 
-    def _put(self, piece: bytes) -> None:
+    def write_line(self, piece: bytes) -> None:
+        """An entry as it stands in the file, or several: for the ledger, which has most of it from the last time."""
         try:
-            file = self._with_room_for(len(piece))
-            if self._torn:
-                piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            size, file = self._size + len(piece), self._file
+            if file is None or size > self._most or self._torn or monotonic() - self._looked >= _LOOK_SECONDS:
+                file = self._with_room_for(len(piece))
+                if self._torn:
+                    piece = b"\n" + piece  # what a full disk left of the last one is a line of its own
+            else:
+                self._size = size
             if os.write(file, piece) != len(piece):
                 self._torn = True
                 raise OSError(errno.ENOSPC, "a line was written in part only")

@@ -27,7 +27,7 @@ _LONGEST_NAME = 1024  # characters of an address and a type; longer ones count a
 _encode = msgspec.json.Encoder().encode
 
 
-class Capped(NamedTuple):
+class Capped(msgspec.Struct, frozen=True):
     """A result, how large it was as far as it was looked at, and whether anything is left out of it."""
 
     result: Any
@@ -73,6 +73,11 @@ class Cap:
     def apply(self, server: str, result: Any) -> Capped:
         """Of a tool, a resource or a prompt; what is none of these is handed on as it is."""
         if isinstance(result, CallResult):
+            content = result.content
+            if len(content) == 1 and isinstance(content[0], TextContent) and result.structured is None:
+                size = len(content[0].text)
+                if size <= self.text:  # what most results are
+                    return Capped(result, size, False)
             return self._call(server, result)
         if isinstance(result, PromptResult):
             return self._prompt(server, result)
@@ -82,9 +87,6 @@ class Cap:
 
     def _call(self, server: str, result: CallResult) -> Capped:
         content, structured = result.content, result.structured
-        first = content[0] if len(content) == 1 and structured is None else None
-        if isinstance(first, TextContent) and len(first.text) <= self.text:  # what most results are
-            return Capped(result, len(first.text), False)
         work = _Work(self, server)
         content = work.cut(content)
         if structured is not None:

@@ -7,6 +7,7 @@ cancelled, and that it was this deadline and nobody else who cancelled it is tol
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import msgspec
 
@@ -35,17 +36,16 @@ class Deadlines:
         self._running: set[Deadline] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._next = inf
 
     def begin(self, seconds: float) -> Deadline:
         loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
+        task, until = asyncio.current_task(loop), loop.time() + seconds
         assert task is not None
-        deadline = Deadline(task, loop.time() + seconds, task.cancelling())
-        if loop is not self._loop:
-            self._loop, self._timer = loop, None
+        deadline = Deadline(task, until, task.cancelling())
         self._running.add(deadline)
-        if self._timer is None or deadline.until < self._timer.when():
-            self._set(loop, deadline.until)
+        if until < self._next or loop is not self._loop:
+            self._set(loop, until)
         return deadline
 
     def end(self, deadline: Deadline) -> None:
@@ -56,13 +56,16 @@ class Deadlines:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._next = inf
 
     def _set(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
-        self.close()
+        if loop is self._loop:
+            self.close()
+        self._loop, self._next = loop, when
         self._timer = loop.call_at(when, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer, now = None, loop.time()
+        self._timer, self._next, now = None, inf, loop.time()
         for deadline in [each for each in self._running if each.until <= now]:
             self._running.discard(deadline)
             deadline.expire()

@@ -1,7 +1,8 @@
 """What a host is about to do in its user's name: a deed, the verdict on it, and the error when it may not be done.
 
 A deed holds its arguments as canonical bytes. Whoever looks at them (a rule, a person, the server) gets a copy decoded
-from the same bytes, so that nobody can change after the decision what was decided on.
+from the same bytes, so that nobody can change after the decision what was decided on. All but the arguments is its
+matter: the same for every call of a tool, so that what depends on nothing else is looked up once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,19 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Principal
 from ..wire.types.tools import ToolAnnotations
 
-__all__ = ["KINDS", "Decision", "Deed", "Denied", "Kind", "Scope", "Verdict", "canonical"]
+__all__ = [
+    "KINDS",
+    "Decision",
+    "Deed",
+    "Denied",
+    "Kind",
+    "Matter",
+    "Scope",
+    "Verdict",
+    "canonical",
+    "keep",
+    "matter_of",
+]
 
 Kind = Literal[
     "launch",
@@ -40,6 +53,10 @@ Scope = Literal["once", "session", "always"]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
+_put = object.__setattr__
+_MOST_MATTERS = 4096
+_LONGEST_KEPT = 1024  # characters of a name
+_matters: dict[tuple[object, ...], Matter] = {}
 
 
 def canonical(value: Any) -> bytes:
@@ -51,6 +68,53 @@ def canonical(value: Any) -> bytes:
         raise LocalError(f"this cannot be said in JSON: {display(str(error), 200)}") from error
 
 
+class Matter(msgspec.Struct, frozen=True, eq=False):
+    """What a deed is about, whatever its arguments are. Made by `matter_of`: what is kept for one is found by the thing
+    itself, which is why equal ones are the same one."""
+
+    kind: Kind
+    server: str
+    name: str
+    sources: frozenset[str]
+    hints: ToolAnnotations | None
+    principal: Principal | None
+    key: tuple[object, ...]
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """The other servers whose data may be in the arguments."""
+        return self.sources - {self.server} if self.sources else self.sources
+
+
+def matter_of(
+    kind: Kind,
+    server: str,
+    name: str,
+    sources: frozenset[str] = frozenset(),
+    hints: ToolAnnotations | None = None,
+    principal: Principal | None = None,
+) -> Matter:
+    """The same for the same, as long as it is remembered."""
+    key = (kind, server, name, sources, None if hints is None else msgspec.structs.astuple(hints), principal)
+    found = _matters.get(key)
+    if found is None:
+        if kind not in KINDS:
+            raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {kind!r:.40}")
+        own = None if hints is None else msgspec.structs.replace(hints)  # whoever changes theirs does not change it
+        found = Matter(kind, server, name, sources, own, principal, key)
+        keep(_matters, found, key, found, _MOST_MATTERS)
+    return found
+
+
+def keep(table: dict[Any, Any], matter: Matter, key: object, value: object, most: int) -> None:
+    """For the next deed about the same. With more than so many, all are found anew; a name of enormous length, which
+    may be any address, is not remembered at all."""
+    if len(matter.name) <= _LONGEST_KEPT:
+        if len(table) >= most:
+            table.clear()
+        table[key] = value
+
+
 class Deed:
     """One thing to be done, by whom, at which server, with what, and whose data may be in it.
 
@@ -58,15 +122,10 @@ class Deed:
     and so never a ground to allow anything. Without a `principal` it is the one of the gate it goes through.
     """
 
-    __slots__ = ("hints", "kind", "name", "payload", "principal", "server", "sources")
+    __slots__ = ("matter", "payload")
 
-    kind: Kind
-    server: str
-    name: str
+    matter: Matter
     payload: bytes
-    sources: frozenset[str]
-    hints: ToolAnnotations | None
-    principal: Principal | None
 
     def __init__(
         self,
@@ -79,25 +138,25 @@ class Deed:
         hints: ToolAnnotations | None = None,
         principal: Principal | None = None,
     ) -> None:
-        if kind not in KINDS:
-            raise LocalError(f"a deed is one of {', '.join(KINDS)}, not {kind!r:.40}")
-        put = object.__setattr__
-        put(self, "kind", kind)
-        put(self, "server", server)
-        put(self, "name", name)
-        put(self, "payload", canonical(arguments))
-        put(self, "sources", sources if type(sources) is frozenset else frozenset(sources))
-        put(self, "hints", hints)
-        put(self, "principal", principal)
+        _put(self, "matter", matter_of(kind, server, name, frozenset(sources), hints, principal))
+        _put(self, "payload", canonical(arguments))
+
+    @classmethod
+    def of(cls, matter: Matter, arguments: Any) -> Deed:
+        """The same for a matter that is known already."""
+        deed = cls.__new__(cls)
+        _put(deed, "matter", matter)
+        _put(deed, "payload", canonical(arguments))
+        return deed
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a deed does not change: use edited() or by() instead of setting {name}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Deed) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return isinstance(other, Deed) and self.payload == other.payload and self.matter.key == other.matter.key
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.server, self.name, self.payload))
+        return hash((self.matter.key, self.payload))
 
     def __repr__(self) -> str:
         """Without the arguments, which may be secret."""
@@ -105,6 +164,35 @@ class Deed:
 
     def __str__(self) -> str:
         return f"{self.kind} {display(self.name, 200)!r} of {display(self.server, 100)!r}"
+
+    @property
+    def kind(self) -> Kind:
+        return self.matter.kind
+
+    @property
+    def server(self) -> str:
+        return self.matter.server
+
+    @property
+    def name(self) -> str:
+        return self.matter.name
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return self.matter.sources
+
+    @property
+    def hints(self) -> ToolAnnotations | None:
+        return self.matter.hints
+
+    @property
+    def principal(self) -> Principal | None:
+        return self.matter.principal
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """The other servers whose data may be in the arguments."""
+        return self.matter.foreign
 
     @property
     def arguments(self) -> Any:
@@ -116,25 +204,15 @@ class Deed:
         """Of the arguments."""
         return hashlib.sha256(self.payload).hexdigest()
 
-    @property
-    def foreign(self) -> frozenset[str]:
-        """The other servers whose data may be in the arguments."""
-        return self.sources - {self.server} if self.sources else self.sources
-
     def edited(self, arguments: Any) -> Deed:
         """The same with other arguments."""
-        return self._with("payload", canonical(arguments))
+        return self.of(self.matter, arguments)
 
     def by(self, principal: Principal) -> Deed:
         """The same in the name of `principal`."""
-        return self._with("principal", principal)
-
-    def _with(self, name: str, value: Any) -> Deed:
-        other, put = Deed.__new__(Deed), object.__setattr__
-        for each in Deed.__slots__:
-            put(other, each, getattr(self, each))
-        put(other, name, value)
-        return other
+        it = self.matter
+        matter = matter_of(it.kind, it.server, it.name, it.sources, it.hints, principal)
+        return self.of(matter, msgspec.Raw(self.payload))
 
 
 class Verdict(msgspec.Struct, frozen=True):

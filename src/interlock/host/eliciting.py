@@ -6,6 +6,7 @@ as text, agreed to by its whole address, and only then opened, where neither the
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from time import monotonic
 from typing import Any, cast
@@ -21,6 +22,7 @@ from .user import Ask, Leave, Notice, User
 
 __all__ = ["Asker"]
 
+log = logging.getLogger("interlock.host")
 _RATE = Rate(0.5, 20)  # questions of one server, and so many at once after a rest (ELIC-47)
 _TRIES = 3  # for a form whose answer does not fit it
 _MOST_OPENED = 256  # pages whose end is waited for; the oldest is forgotten
@@ -116,7 +118,11 @@ class Asker:
             raise InternalError(f"Too many questions: try again in {wait:.0f} s")
 
     def _tell(self, text: str) -> None:
-        self._user.tell(Notice(kind="asked", text=text, server=self._server))
+        """A screen that fails must not fail what the server is answered."""
+        try:
+            self._user.tell(Notice(kind="asked", text=text, server=self._server))
+        except Exception:
+            log.exception("! a notice could not be shown")
 
 
 def _wrong(schema: dict[str, Any], content: dict[str, Any]) -> str | None:

@@ -47,6 +47,7 @@ class Events:
         self._on_event = on_event
         self._following: set[Following] = set()
         self._failures = 0
+        self._closed = False
 
     def tell(self, event: Event) -> None:
         for each in [*self._following]:
@@ -61,14 +62,23 @@ class Events:
                 log.exception("! on_event failed")
 
     def follow(self) -> Following:
-        """From now on, as an async iterator; it ends with the host, or with `close`."""
+        """From now on, as an async iterator; it ends with the host, or with `close`. Of a host that was closed nothing
+        comes any more: it ends at once."""
         if len(self._following) >= MOST_FOLLOWERS:
             raise LocalError(f"{MOST_FOLLOWERS} follow this host already: close those that are not used")
         following = Following(self._following.discard)
-        self._following.add(following)
+        if self._closed:
+            following.close()
+        else:
+            self._following.add(following)
         return following
 
+    def open(self) -> None:
+        """The host begins, or begins again."""
+        self._closed = False
+
     def close(self) -> None:
+        self._closed = True
         for each in [*self._following]:
             each.close()
 

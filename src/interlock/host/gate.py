@@ -121,12 +121,16 @@ class Gate:
         Raises `Denied` when it may not, `AuditFailed` when that cannot be written down, and what `send` raises.
         `consent` shows the question in a way of its own, where it has to be asked: a page, or a request to be edited.
         """
-        if deed.principal is None:
+        matter = deed.matter
+        if matter.principal is None:
             deed = deed.by(self.principal)
-        look = self._look if consent is None else partial(self._look, how=consent)
+        look = self._admission.question if consent is None else partial(self._look, how=consent)
+        if matter.kind == "roots":
+            look = partial(self._look, how=consent)
         ruling = self._judge.at_once(deed, look) or await self._judge.ask(deed, look)
         deed, began, seconds = ruling.deed, time.perf_counter(), self._deadline if deadline is None else deadline
-        self._judge.tell("calling", deed)
+        if watched := self._judge.is_watched():
+            self._judge.tell("calling", deed)
         limit = self._deadlines.begin(seconds)
         try:
             result = await send(deed.arguments)
@@ -139,7 +143,7 @@ class Gate:
             self._deadlines.end(limit)
         if limit.expired:
             limit.caused()  # it was answered at the last moment, and is not cancelled any more
-        return self._received(ruling, began, result)
+        return self._received(ruling, began, result, watched)
 
     def _look(self, deed: Deed, how: How | None = None) -> Question:
         if deed.kind == "roots":
@@ -165,16 +169,17 @@ class Gate:
             self._ledger.ended(deed, ruling.call, began, "failed", f"{type(error).__name__}: {error}")
         return error
 
-    def _received(self, ruling: Ruling, began: float, result: Any) -> Any:
-        deed = ruling.deed
-        if deed.kind not in _FROM_SERVERS:
+    def _received(self, ruling: Ruling, began: float, result: Any, watched: bool) -> Any:
+        deed, matter = ruling.deed, ruling.deed.matter
+        if matter.kind not in _FROM_SERVERS:
             self._ledger.ended(deed, ruling.call, began, "done")
             return result
-        capped = self.cap.apply(deed.server, result)
+        capped = self.cap.apply(matter.server, result)
         if capped.cut:
             self._judge.tell("cut", deed, f"{deed}: a part of the result is left out and kept here")
         failed = isinstance(result, CallResult) and result.is_error
-        self._judge.tell("done", deed)
+        if watched:
+            self._judge.tell("done", deed)
         outcome = "tool_error" if failed else "done"
         self._ledger.ended(deed, ruling.call, began, outcome, size=capped.size, cut=capped.cut)
         return capped.result
@@ -230,3 +235,9 @@ class Gate:
         """It is gone: nothing of it can be used, and nothing that it gave is kept. Its pins and leaves stay."""
         self._admission.forget(server)
         self.cap.forget(server)
+
+    async def take_back(self, server: str, *, identity: str = "") -> None:
+        """As if it had never been seen: no leave, no refusal and no approved definition of it counts any more."""
+        self.forget(server)
+        await self.leaves.forget(server, principal=self.principal)
+        await self._admission.take_back(server, identity)

@@ -32,11 +32,12 @@ from .audit import Audit, FileAudit
 from .capping import Cap
 from .catalogue import Catalogue
 from .cost import tokens
+from .deeds import Kind
 from .events import CatalogueChange, Events, Following, OnEvent
 from .gate import Gate
 from .keeping import files_in
 from .launching import Launch
-from .leaves import Leaves
+from .leaves import Kept, Leaves
 from .members import Hooks, Member, MemberChange, Seat
 from .models.model import Model
 from .names import Identity
@@ -141,6 +142,7 @@ class Host(Verbs):
         """Begin with all servers, and wait (`start_wait` seconds at most) until it is known how each of them stands.
         Never fails because one of them does; who is late joins when he comes."""
         self._open = True
+        self._events.open()
         for member in self.members.values():
             member.begin()
         with suppress(TimeoutError):
@@ -181,6 +183,22 @@ class Host(Verbs):
         if member.client is not None:
             self._shelving.connected(server, member.client, member.start_seconds)
             await self._shelving.known(server)
+
+    def leaves(self, server: str) -> list[Kept]:
+        """What the user allowed or refused at a server for longer than once, and what exactly each covers."""
+        return self.gate.leaves.all(self._known(server), self.gate.principal)
+
+    async def take_back(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
+        """Take back what the user said for longer than once: about one kind of deed, or about one thing, which are then
+        asked about again. With neither, all that was ever approved of the server: it is stopped, and after `restart`
+        it is asked about from the beginning, its start as well as what it offers."""
+        member = self.members[self._known(server)]
+        if kind is not None or name is not None:
+            await self.gate.leaves.forget(server, kind=kind, name=name, principal=self.gate.principal)
+            return
+        identity = member.identity()
+        await member.stop()
+        await self.gate.take_back(server, identity=identity)
 
     def events(self) -> Following:
         """From now on: states of servers, changes of the catalogue, and notices; as an async iterator."""

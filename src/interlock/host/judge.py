@@ -72,7 +72,7 @@ class Judge:
             question = look(deed)
             verdict = self._policy.decide(deed)
             if verdict.decision == "allow":
-                return self._allowed(deed, verdict)
+                return Ruling(deed, self._ledger.decided(deed, "allow", verdict.rule, verdict.because))
             if verdict.decision == "deny":
                 raise self._denied(deed, verdict)
             kept = self._kept(deed, verdict, question)
@@ -162,10 +162,14 @@ class Judge:
         self._ledger.decided(denied.deed, "deny", denied.rule, denied.because)
         self.tell("denied", denied.deed, str(denied))
 
+    def is_watched(self) -> bool:
+        """Does anybody look at every call, or the log for debugging?"""
+        return not self._nobody_looks or log.isEnabledFor(logging.DEBUG)
+
     def tell(self, kind: NoticeKind, deed: Deed, text: str = "") -> None:
         """A user whose screen fails must not fail what is done."""
-        if self._nobody_looks and kind in UNTOLD and not log.isEnabledFor(logging.DEBUG):
-            return  # most hosts without a person, twice for each call
+        if kind in UNTOLD and not self.is_watched():
+            return
         try:
             self._user.tell(Notice(kind=kind, text=text or str(deed), server=deed.server, name=deed.name))
         except Exception:

@@ -4,7 +4,10 @@ Secrets are found in three ways: by the patterns of wire/redaction.py, as the va
 servers (`hide`), and not at all in arguments too long to be searched: of these only the digest is written down.
 
 A decision is written at once. How it ended waits for a moment, where the audit can take several lines at once
-(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one.
+(`write_many`): whoever waits for the result need not wait for its line, and many lines cost little more than one. Of
+those who call one thing after the other, several outcomes are written while the server works on the next.
+
+Most of a line is the same with every call of a tool: it is made once (`_Frame`), and what differs is put in.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
-from typing import Any
 
 import msgspec
 
@@ -26,8 +28,8 @@ from ..wire.display import display
 from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL
 from ..wire.redaction import REDACTED, may_hold_secrets, redact_secrets
-from .audit import Audit, Entry, Outcome
-from .deeds import Decision, Deed
+from .audit import Audit, Entry, FileAudit, Outcome, as_line
+from .deeds import Decision, Deed, Matter, keep
 from .policy import principal_text
 
 __all__ = ["Ledger"]
@@ -40,6 +42,8 @@ _MOST_KNOWN = 1024  # texts that are remembered as they are written; with more, 
 _PAUSE = 0.02  # seconds that an outcome waits for others
 _LONGEST_PAUSE = 0.5  # where the loop does not come to it, because calls follow each other without leaving it time
 _MOST_WAITING = 64  # outcomes; then they are written at once
+_ENOUGH = 16  # outcomes; with so many they are written behind the next decision, when its call has been sent
+_GAP = "\ue000"  # where something is put into a frame; of all else that is in a line, `display` leaves none
 _encode = msgspec.json.Encoder(order="sorted").encode
 _MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
 log = logging.getLogger("interlock.host")
@@ -61,28 +65,39 @@ class _Ended(msgspec.Struct):
     cut: bool
 
 
+class _Frame(msgspec.Struct, frozen=True):
+    """A decision without what differs from call to call, and its line as the encoder writes it, cut there."""
+
+    entry: Entry
+    pieces: list[str]
+    """Up to the arguments."""
+    last: bytes
+
+
 class Ledger:
     """Writes into one audit, for one run of a host. It is used on one event loop at a time."""
 
     def __init__(self, audit: Audit, hide: Iterable[str] = (), lost: Lost | None = None) -> None:
         self._audit, self._lost = audit, lost if lost is not None else _log_lost
         self._write_many: Callable[[Sequence[Entry]], None] | None = getattr(audit, "write_many", None)
+        self._file = audit if type(audit) is FileAudit else None  # not of one that may do something else with an entry
         self._waiting: list[_Ended] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_due = False
         self._run = secrets.token_hex(4)
-        self._key = secrets.token_bytes(32)
+        self._keyed = blake2b(secrets.token_bytes(32), digest_size=16)  # a secret first is a key, as BLAKE2 is made
         self._numbers = count(1)
         self._hidden: set[str] = set()
-        self._parties: dict[object, tuple[str, str, str]] = {}
-        self._reasons: dict[tuple[str, str], tuple[str, str]] = {}
+        self._parties: dict[Matter, tuple[str, str, str]] = {}
+        self._frames: dict[tuple[Matter, Decision, str, str, str], _Frame] = {}
         self._second, self._date = 0, ""
         self.hide(hide)
 
     def hide(self, values: Iterable[str]) -> None:
         """Texts that must never be written."""
         self._parties.clear()
-        self._reasons.clear()
+        self._frames.clear()
         for value in values:
             if len(value) >= _SHORTEST and len(self._hidden) < _MOST_HIDDEN:
                 self._hidden.add(value)
@@ -91,29 +106,52 @@ class Ledger:
     def decided(self, deed: Deed, decision: Decision, rule: str, because: str = "", scope: str = "") -> str:
         """Write a decision down, and return the number that its outcome will have."""
         now = time.time()
-        if self._waiting and now - self._waiting[0].at >= _LONGEST_PAUSE:
-            self.flush()
-        call = f"{self._run}-{next(self._numbers)}"
-        principal, server, name = self._party(deed)
-        rule, because = self._reason(rule, because)
+        if len(waiting := self._waiting) >= _ENOUGH or (waiting and now - waiting[0].at >= _LONGEST_PAUSE):
+            self._hurry(now)
+        key = (deed.matter, decision, rule, because, scope)
+        frame = self._frames.get(key) or self._framed(*key)
+        at, call, digest = self._spelled(now), f"{self._run}-{next(self._numbers)}", self._keyed.copy()
+        digest.update(deed.payload)
+        if self._file is not None:
+            first, second, third, fourth = frame.pieces
+            line = f"{first}{at}{second}{call}{third}{digest.hexdigest()}{fourth}".encode()
+            self._file.write_line(line + _encode(self._arguments(deed)) + frame.last)
+        else:
+            told = {"at": at, "call": call, "digest": digest.hexdigest(), "arguments": self._arguments(deed)}
+            self._audit.write(msgspec.structs.replace(frame.entry, **told))
+        return call
+
+    def _framed(self, matter: Matter, decision: Decision, rule: str, because: str, scope: str) -> _Frame:
+        principal, server, name = self._party(matter)
         entry = Entry(
-            at=self._spelled(now),
-            call=call,
+            at=_GAP,
+            call=_GAP,
             step="decision",
             principal=principal,
-            kind=deed.kind,
+            kind=matter.kind,
             server=server,
             name=name,
             decision=decision,
-            rule=rule,
-            because=because,
+            rule=display(rule, 100),
+            because=self.clean(because, 500),
             scope=scope,
-            digest=blake2b(deed.payload, key=self._key, digest_size=16).hexdigest(),
-            arguments=self._arguments(deed),
-            sources=tuple(display(each, 200) for each in sorted(deed.sources)[:100]) if deed.sources else (),
+            digest=_GAP,
+            arguments=_GAP,
+            sources=tuple(display(each, 200) for each in sorted(matter.sources)[:100]),
         )
-        self._audit.write(entry)
-        return call
+        *pieces, last = as_line(entry).decode().split(_GAP)
+        pieces[-1], last = pieces[-1].removesuffix('"'), last.removeprefix('"')  # arguments come with their quotes
+        frame = _Frame(entry, pieces, last.encode())
+        keep(self._frames, matter, (matter, decision, rule, because, scope), frame, _MOST_KNOWN)
+        return frame
+
+    def _hurry(self, now: float) -> None:
+        """Outcomes wait: for too long, or so many that they are written as soon as what is decided now was sent."""
+        if now - self._waiting[0].at >= _LONGEST_PAUSE:
+            self.flush()
+        elif len(self._waiting) >= _ENOUGH and not self._is_due and (loop := running_loop()) is not None:
+            self._is_due = True
+            loop.call_later(0, self._write)  # behind all that is to be done at once, and so behind the sending
 
     def ended(
         self, deed: Deed, call: str, began: float, outcome: Outcome, error: str = "", size: int = 0, cut: bool = False
@@ -133,6 +171,11 @@ class Ledger:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._write()
+
+    def _write(self) -> None:
+        """A timer may be left, which finds what has come meanwhile: to set another costs more than to look early."""
+        self._is_due = False
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -148,7 +191,7 @@ class Ledger:
 
     def _outcome(self, ended: _Ended) -> Entry:
         deed = ended.deed
-        principal, server, name = self._party(deed)
+        principal, server, name = self._party(deed.matter)
         return Entry(
             at=self._spelled(ended.at),
             call=ended.call,
@@ -164,21 +207,13 @@ class Ledger:
             cut=ended.cut,
         )
 
-    def _party(self, deed: Deed) -> tuple[str, str, str]:
+    def _party(self, matter: Matter) -> tuple[str, str, str]:
         """Who, where and what, as it is written; the same few in most lines."""
-        key = (deed.principal, deed.server, deed.name)
-        found = self._parties.get(key)
+        found = self._parties.get(matter)
         if found is None:
-            principal = display(principal_text(deed.principal or LOCAL), 200)
-            found = principal, display(deed.server, 200), self.clean(deed.name, 500)
-            _put(self._parties, key, found)
-        return found
-
-    def _reason(self, rule: str, because: str) -> tuple[str, str]:
-        found = self._reasons.get((rule, because))
-        if found is None:
-            found = display(rule, 100), self.clean(because, 500)
-            _put(self._reasons, (rule, because), found)
+            principal = display(principal_text(matter.principal or LOCAL), 200)
+            found = principal, display(matter.server, 200), self.clean(matter.name, 500)
+            keep(self._parties, matter, matter, found, _MOST_KNOWN)
         return found
 
     def _spelled(self, now: float) -> str:
@@ -201,6 +236,8 @@ class Ledger:
         if may_hold_secrets(data):
             data = _encode(redact_secrets(deed.arguments))
         text = data.decode()
+        if len(text) <= _SHOWN and not self._hidden and text.isprintable():
+            return text
         return display(self._without_hidden(text) if self._hidden else text, _SHOWN)
 
     def _without_hidden(self, text: str) -> str:
@@ -212,9 +249,3 @@ class Ledger:
 
 def _log_lost(deed: Deed, error: StoreError) -> None:
     log.warning("! how %s ended was not written down: %s", deed, display(str(error), 300))
-
-
-def _put(table: dict[Any, Any], key: object, value: object) -> None:
-    if len(table) >= _MOST_KNOWN:
-        table.clear()
-    table[key] = value

@@ -102,7 +102,8 @@ class Member:
         """How often it was begun to be started."""
         self._find, self._hooks = find, hooks
         self._seat: Seat | None = None
-        self._client: Client | None = None
+        self.client: Client | None = None
+        """As long as there is one: also while its connection is being brought back."""
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._stirred = asyncio.Event()  # another one after every change
@@ -117,7 +118,7 @@ class Member:
 
     def begin(self) -> None:
         """Start it in the background, unless it is up or on its way."""
-        if self._starting is None and self._client is None:
+        if self._starting is None and self.client is None:
             self._to("waiting")
             self._starting = asyncio.get_running_loop().create_task(self._start())
             self._starting.add_done_callback(self._began)
@@ -143,12 +144,16 @@ class Member:
         """For one attempt to connect, and for listing what it has."""
         return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
 
-    # --- for calls --------------------------------------------------------------------------------
+    def identity(self) -> str:
+        """What its approved definitions are kept under: how it is started or where it is, "" for one in this process.
+        Raises what is wrong with its configuration."""
+        launch = self.launch
+        if launch is None:
+            seat = self._find()
+            launch = launch_of(self.name, target_in(seat.target), seat.headers)
+        return launch.identity if launch is not None else ""
 
-    @property
-    def client(self) -> Client | None:
-        """As long as there is one: also while its connection is being brought back."""
-        return self._client
+    # --- for calls --------------------------------------------------------------------------------
 
     async def connected(self, patience: Patience | None = None) -> Client:
         """Its client, with a connection. One that is idle is started; one that is starting, or whose connection is
@@ -157,12 +162,12 @@ class Member:
             self.begin()
         if self._is_coming():
             await self._wait(patience or Patience())
-        if self._client is None or self.state != "ready":
+        if self.client is None or self.state != "ready":
             raise Unavailable(self.name, self.state, self.cause) from self.cause
-        return self._client
+        return self.client
 
     def _is_coming(self) -> bool:
-        return self.state in ("waiting", "starting") or (self.state == "recovering" and self._client is not None)
+        return self.state in ("waiting", "starting") or (self.state == "recovering" and self.client is not None)
 
     async def _wait(self, patience: Patience) -> None:
         seconds = min((each for each in (patience.idle, patience.total) if each is not None), default=None)
@@ -179,7 +184,8 @@ class Member:
 
     def leave(self) -> None:
         self._active -= 1
-        self._used_at = asyncio.get_running_loop().time()
+        if self._timer is not None:  # somebody watches how long it is idle
+            self._used_at = asyncio.get_running_loop().time()
 
     # --- starting ---------------------------------------------------------------------------------
 
@@ -192,7 +198,7 @@ class Member:
             except InterlockError as error:
                 tried_enough = is_hopeless(error) or attempt == _ATTEMPTS
                 self._to("failed" if tried_enough else "recovering", error)
-            if self._client is not None or self.state != "recovering":
+            if self.client is not None or self.state != "recovering":
                 return
             await asyncio.sleep(_FIRST_PAUSE * 4 ** (attempt - 1) * (0.5 + random() / 2))
 
@@ -243,7 +249,7 @@ class Member:
         )
 
     def _is_up(self, client: Client, seat: Seat) -> None:
-        self._client = client
+        self.client = client
         self._used_at = asyncio.get_running_loop().time()
         if seat.idle_seconds is not None and self.launch is not None and self.launch.command:
             self._watch(seat.idle_seconds)
@@ -254,9 +260,9 @@ class Member:
 
     def _stands(self, change: StateChange) -> None:
         state = _OF_CLIENT.get(change.state)
-        if state is not None and self._client is not None:
+        if state is not None and self.client is not None:
             self._to(state, change.cause)
-        if state == "failed" and self._client is not None:
+        if state == "failed" and self.client is not None:
             self._drop()  # the next start makes a new one, and asks for what changed
 
     def _watch(self, seconds: float) -> None:
@@ -264,7 +270,7 @@ class Member:
 
         def look() -> None:
             left = self._used_at + seconds - loop.time()
-            if self._client is None:
+            if self.client is None:
                 return
             if left <= 0 and not self._active and self.state == "ready" and not self._hooks.busy(self.name):
                 self._to("idle")
@@ -276,7 +282,7 @@ class Member:
 
     def _drop(self) -> None:
         """Its client goes, in the background."""
-        client, self._client = self._client, None
+        client, self.client = self.client, None
         if client is not None:
             self._closing = asyncio.get_running_loop().create_task(self._close(client))
 

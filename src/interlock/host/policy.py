@@ -27,7 +27,7 @@ from ..wire.display import display
 from ..wire.exchange import LOCAL, Principal
 from ..wire.types.tools import ToolAnnotations
 from .conditions import Condition
-from .deeds import KINDS, Decision, Deed, Kind, Scope, Verdict, canonical
+from .deeds import KINDS, Decision, Deed, Kind, Matter, Scope, Verdict, canonical, keep
 
 __all__ = ["DEFAULTS", "Hint", "Policy", "Rule", "principal_text"]
 
@@ -136,34 +136,27 @@ class Policy:
         for kind, decision in self.defaults.items():
             if kind not in KINDS or decision not in _STRICTNESS:
                 raise ConfigError(f"defaults: {display(str(kind), 40)} = {display(str(decision), 40)} means nothing")
-        self._known: dict[object, _Known] = {}
+        self._known: dict[Matter, _Known] = {}
 
     def __repr__(self) -> str:
         return f"Policy({len(self.rules)} rules)"
 
     def decide(self, deed: Deed) -> Verdict:
-        known = self._of(deed)
+        known = self._known.get(deed.matter) or self._learned(deed)
         if not known.by_arguments:
             return known.verdict
         arguments = deed.arguments
         applying = [rule for rule in known.by_arguments if rule.applies(arguments)]
         return self._verdict(deed, (*known.fixed, *applying)) if applying else known.verdict
 
-    def _of(self, deed: Deed) -> _Known:
-        hints = deed.hints and tuple(hinted(deed.hints, hint) for hint in _UNSAID)
-        foreign = deed.foreign if deed.sources else deed.sources
-        key = (deed.kind, deed.server, deed.name, foreign, hints, deed.principal)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            known = self._known[key] = self._look_up(deed)
-        return known
-
-    def _look_up(self, deed: Deed) -> _Known:
+    def _learned(self, deed: Deed) -> _Known:
+        """What the rules say of all deeds about the same, of which only the arguments differ."""
         concerned = [rule for rule in self.rules if rule.concerns(deed)]
         fixed = tuple(rule for rule in concerned if not rule.arguments)
-        return _Known(fixed, tuple(rule for rule in concerned if rule.arguments), self._verdict(deed, fixed))
+        by_arguments = tuple(rule for rule in concerned if rule.arguments)
+        known = _Known(fixed, by_arguments, self._verdict(deed, fixed))
+        keep(self._known, deed.matter, deed.matter, known, _MOST_KNOWN)
+        return known
 
     def _verdict(self, deed: Deed, rules: tuple[Rule, ...]) -> Verdict:
         if not rules:

@@ -16,7 +16,7 @@ from .models.model import Model
 from .pages import Opener, open_in_browser
 from .rooting import Root, Rooting
 from .sampling import Context, Sampler, SamplingBounds, Through
-from .user import User
+from .user import Absent, User
 
 __all__ = ["Questions"]
 
@@ -47,14 +47,12 @@ class Questions:
         self._pace = Buckets(_RATE, _MOST_SERVERS)
 
     def for_server(self, server: str) -> dict[str, Any]:
-        """Keyword arguments of its `Client`; what it is not given, it does not claim to have."""
+        """Keyword arguments of its `Client`; what it is not given, it does not claim to have. Where nobody is there
+        who could fill in a form or agree to a page, servers are told so and need not ask to hear no."""
         asker = self._asker(server)
-        found: dict[str, Any] = {
-            "elicit": asker.form,
-            "elicit_url": asker.page,
-            "on_notification": asker.heard,
-            "roots": self.roots.for_server(server),
-        }
+        found: dict[str, Any] = {"on_notification": asker.heard, "roots": self.roots.for_server(server)}
+        if type(self._user) is not Absent:
+            found |= {"elicit": asker.form, "elicit_url": asker.page}
         if self._models:
             found["sample"] = self._sampler(server)
         return found

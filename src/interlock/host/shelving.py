@@ -38,8 +38,10 @@ class Shelving:
         self._catalogue, self._admit, self._tell, self._changed = catalogue, admit, tell, changed
         self._bounds = bounds
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._again: set[str] = set()
-        self._unknown: dict[str, asyncio.Event] = {}
+        self.unknown: dict[str, asyncio.Event] = {}
+        """Servers whose new connection was not looked at yet: what they are asked has to wait."""
         self._told: dict[str, frozenset[str]] = {}
         self._listing: dict[str, asyncio.Task[None] | None] = {}
 
@@ -47,9 +49,8 @@ class Shelving:
 
     def connected(self, server: str, client: Client, seconds: float) -> None:
         """A new connection: what is on its other end must be looked at before anything is called."""
-        if (task := self._tasks.pop(server, None)) is not None:
-            task.cancel()  # it listed the one before
-        self._unknown.setdefault(server, asyncio.Event())
+        self._cancel(server)  # what listed the one before
+        self.unknown.setdefault(server, asyncio.Event())
         self.refresh(server, client, seconds)
 
     def refresh(self, server: str, client: Client, seconds: float) -> None:
@@ -69,31 +70,33 @@ class Shelving:
         """Is it being listed now, or are its new things being looked at?"""
         return server in self._listing
 
-    def is_unknown(self, server: str) -> bool:
-        return server in self._unknown
-
     async def known(self, server: str) -> None:
         """Wait until it is known what its connection leads to."""
-        if (unknown := self._unknown.get(server)) is not None:
+        if (unknown := self.unknown.get(server)) is not None:
             await unknown.wait()
 
     async def close(self) -> None:
-        tasks = [*self._tasks.values()]
+        """Nothing is listed any more when it returns, nor by those that were given up before."""
         for server in [*self._tasks]:
             self._stop(server)
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._ending:
+            await asyncio.wait([*self._ending])
 
     # --- how --------------------------------------------------------------------------------------
 
-    def _stop(self, server: str) -> None:
+    def _cancel(self, server: str) -> None:
         if (task := self._tasks.pop(server, None)) is not None:
             task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    def _stop(self, server: str) -> None:
+        self._cancel(server)
         self._again.discard(server)
         self._is_known(server)
 
     def _is_known(self, server: str) -> None:
-        if (unknown := self._unknown.pop(server, None)) is not None:
+        if (unknown := self.unknown.pop(server, None)) is not None:
             unknown.set()
 
     async def _keep(self, server: str, client: Client, patience: Patience) -> None:

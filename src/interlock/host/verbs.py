@@ -12,6 +12,7 @@ from functools import partial
 from math import inf
 from typing import Any, Literal, NoReturn, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from ..client.calling import OnProgress, patience_of
@@ -28,7 +29,7 @@ from ..wire.types.tools import Tool
 from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
-from .deeds import Deed, Denied
+from .deeds import Deed, Denied, Matter, matter_of
 from .gate import Gate
 from .members import Member, State
 from .names import exposed
@@ -41,6 +42,15 @@ T = TypeVar("T")
 I = TypeVar("I", Tool, Prompt)  # noqa: E741
 _PATIENCE = Patience()
 _RETRIES = 3  # of a call that did not leave
+_MOST_USED = 4096  # tools that are remembered as they were called; with more, all are looked up anew
+
+
+class _Used(msgspec.Struct, frozen=True):
+    """A tool that was called, as it stands in the catalogue of that version."""
+
+    version: int
+    entry: Entry[Tool]
+    matter: Matter
 
 
 class Verbs:
@@ -55,6 +65,7 @@ class Verbs:
         self._admission = Admission(catalogue)
         self._own = OwnTools(catalogue, self._admission, gate.cap)
         self._budget = budget
+        self._used: dict[str, _Used] = {}
 
     @property
     def missing(self) -> dict[str, State]:
@@ -93,15 +104,26 @@ class Verbs:
         on_progress: OnProgress | None = None,
     ) -> CallResult:
         """Run a tool, by the name that models see. Raises `Denied` where it may not be, and what a `Client` raises."""
-        entry = self.catalogue.tools.get(name) or await self._nobody(self.catalogue.tools, name, "tool")
+        known = self._used.get(name)
+        if known is None or known.version != self.catalogue.version:
+            known = await self._found(name)
+        entry, matter = known.entry, known.matter
+        if sources:
+            matter = matter_of("tool", matter.server, matter.name, frozenset(sources), matter.hints, matter.principal)
+        ask = partial(_call_tool, matter.name, timeout, on_progress)
+        return await self._sent(Deed.of(matter, arguments or {}), timeout, ask, entry)
+
+    async def _found(self, name: str) -> _Used:
+        """In the catalogue as it is now: when it changes, everything is looked up anew."""
+        version, tools = self.catalogue.version, self.catalogue.tools
+        entry = tools.get(name) or await self._nobody(tools, name, "tool")
         tool = entry.item
-        hints, me = None if tool.annotations is UNSET else tool.annotations, self.gate.principal
-        deed = Deed("tool", entry.server, tool.name, arguments or {}, sources=sources, hints=hints, principal=me)
-
-        def ask(client: Client, sent: Any) -> Awaitable[CallResult]:
-            return client.call_tool(tool.name, sent, timeout=timeout, on_progress=on_progress)
-
-        return await self._sent(deed, timeout, ask, entry)
+        hints = None if tool.annotations is UNSET else tool.annotations
+        matter = matter_of("tool", entry.server, tool.name, hints=hints, principal=self.gate.principal)
+        if len(self._used) >= _MOST_USED:
+            self._used.clear()
+        found = self._used[name] = _Used(version, entry, matter)
+        return found
 
     # --- resources, prompts, completions ----------------------------------------------------------
 
@@ -165,12 +187,15 @@ class Verbs:
         entry: Entry[Tool] | Entry[Prompt] | None = None,
     ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-        send = partial(self._asked, deed, patience, ask, entry, self.catalogue.version)
+        send = partial(
+            self._asked, deed, self.members[deed.matter.server], patience, ask, entry, self.catalogue.version
+        )
         return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
         self,
         deed: Deed,
+        member: Member,
         patience: Patience,
         ask: Callable[[Client, Any], Awaitable[T]],
         entry: Entry[Tool] | Entry[Prompt] | None,
@@ -179,7 +204,7 @@ class Verbs:
     ) -> T:
         """Clients of a host repeat nothing by themselves: what provably did not leave is sent again from here, when it
         is known what is on the other end now. `version` is of the catalogue that `entry` was found in."""
-        member, retries = self.members[deed.server], 0
+        retries = 0
         member.enter()  # from here on it is not stopped for idleness
         try:
             while True:
@@ -197,7 +222,7 @@ class Verbs:
 
     def _at_hand(self, member: Member) -> Client | None:
         """Its client, if nothing has to be waited for."""
-        return member.client if member.state == "ready" and not self._shelving.is_unknown(member.name) else None
+        return member.client if member.state == "ready" and member.name not in self._shelving.unknown else None
 
     async def _reached(self, member: Member, patience: Patience) -> Client:
         while True:
@@ -233,6 +258,12 @@ class Verbs:
             names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
             raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
         return server
+
+
+def _call_tool(
+    name: str, timeout: Timeout, on_progress: OnProgress | None, client: Client, sent: Any
+) -> Awaitable[CallResult]:
+    return client.call_tool(name, sent, timeout=timeout, on_progress=on_progress)
 
 
 def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completion]:

@@ -227,7 +227,8 @@ class HttpCall(msgspec.Struct, eq=False):
         if body is None:
             body = await self._read_on(limit)
         elif len(body) > limit:
-            body = await self.refuse(too_large(limit))
+            await self.refuse(too_large(limit))
+            return None
         if body is None:
             return None
         self._waits_for = None

@@ -44,6 +44,7 @@ class Cycle(RequestResponseCycle):
     expected_content_length = 0
     task: asyncio.Task[None] | None = None  # in which it is served
     tasks: Any = None  # all of the server, of which that is one
+    context: Any = None  # of one that waits for others: it begins in their task, and finds nothing of theirs
     held: Any = None  # the beginning of a response, until something of its body comes
 
     def __init__(
@@ -76,17 +77,19 @@ class Cycle(RequestResponseCycle):
         has to stop, where what is thrown away with the loop is not looked at any more.
         """
         try:
-            await app(self.scope, self.receive, self.send)
-        except asyncio.CancelledError:
-            await self.break_off(_STOPPED)
-        except Exception as error:
-            self.logger.error("! the application failed", exc_info=error)
-        if not self.response_complete:
-            await self.break_off(_FAILED)
-        self.on_response = _nothing
-        if self.task is not None:
-            self.tasks.discard(self.task)
-            self.task = None
+            try:
+                await app(self.scope, self.receive, self.send)
+            except asyncio.CancelledError:
+                await self.break_off(_STOPPED)
+            except Exception as error:
+                self.logger.error("! the application failed", exc_info=error)
+            if not self.response_complete:
+                await self.break_off(_FAILED)
+        finally:  # also when it is cancelled once more, while a client that does not read is told
+            self.on_response = _nothing
+            if self.task is not None:
+                self.tasks.discard(self.task)
+                self.task = None
 
     async def break_off(self, status: int) -> None:
         """For what is not answered by now."""
@@ -161,6 +164,7 @@ class Cycle(RequestResponseCycle):
         else:
             self.transport.writelines((head, body))
         self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False  # else who listens on for the end would write that behind the answer
         self.message_event.set()
         self.on_response()
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from contextvars import copy_context
+from typing import Any, cast
 from urllib.parse import unquote
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
@@ -77,6 +78,9 @@ class Bounded(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         self.taken()
+        newest = self.cycle
+        if newest is not None and newest.task is not None and newest.task.done():
+            self.tasks.discard(newest.task)  # cancelled before its first step: it could not say itself that it is over
         for cycle in self.earlier:
             if not cycle.response_complete:
                 cycle.disconnected = True
@@ -179,12 +183,15 @@ class Bounded(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         else:
             self.flow.pause_reading()
+            cycle.context = copy_context()
             self.pipeline.appendleft((cycle, app))
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """uvicorn has the loop call back for every task that ends; here what it runs says so itself."""
-        cycle.task, cycle.tasks = self.loop.create_task(cycle.run_asgi(app)), self.tasks
-        self.tasks.add(cycle.task)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        if not task.done():  # an eager one may be over by now
+            cycle.task, cycle.tasks = task, self.tasks
+            self.tasks.add(task)
 
     def on_body(self, body: bytes) -> None:
         cycle = self.cycle
@@ -251,7 +258,8 @@ class Bounded(HttpToolsProtocol):
             self.flow.resume_reading()
         self.quiet_since = self.loop.time()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            cycle, app = self.pipeline.pop()
+            cast(Cycle, cycle).context.run(self._start_asgi_task, cycle, app)
         elif self.idle is None:
             self.idle = self.loop.call_later(self.timeout_keep_alive, self.check_idle)
 
@@ -298,6 +306,7 @@ class _Over:
     """Stands where a request would, and takes nothing."""
 
     response_complete = True
+    task = None
 
 
 _OVER: Any = _Over()

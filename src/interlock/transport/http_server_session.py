@@ -143,6 +143,8 @@ class Session:
         replies = Replies(self, asked, address, events)
         opened = replies.opened()
         for frame in asked:
+            if self._end is not None:
+                break  # by one before it: nobody would ever end what begins now
             if isinstance(frame, Frame):
                 self._requested(frame, replies)
             else:
@@ -172,9 +174,14 @@ class Session:
         return encode_error(id, InternalError(f"The answer is too large: {_over(answer, self._around.limits)}"))
 
     def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
-        """One on which the answers to these come."""
-        self._around.running += 1
-        return self._new(asked, events)
+        """One on which the answers to these come; in a session that has ended meanwhile, none do."""
+        stream = self._new(asked, events)
+        if self._end is None:
+            self._around.running += 1
+        else:  # by what the handler did before it said or waited for anything
+            stream.close()
+            self.forget(stream)
+        return stream
 
     def answer_on(self, stream: Stream, answer: bytes | None) -> None:
         if stream.ended:
