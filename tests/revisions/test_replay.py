@@ -9,11 +9,19 @@ import pytest
 
 from interlock.revisions.replay import Replay
 from interlock.revisions.rounds import Questions, Round
+from interlock.transport.counting_loop import counting
 from interlock.wire.types.capabilities import ClientCapabilities
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
 
 GIVEN = {key: accept(n=number) for number, key in enumerate(["a", "b", "c", "d"])}
+
+
+@pytest.fixture(params=["any loop", "the loop of run"], autouse=True)
+def _on_both_loops(request, monkeypatch):
+    """Where tasks and timeouts are counted a run that is alone ends at once; nobody can tell."""
+    if request.param != "any loop":
+        monkeypatch.setattr(asyncio, "new_event_loop", counting(asyncio.SelectorEventLoop))
 
 
 async def test_questions_in_a_row_take_a_round_each():
@@ -365,3 +373,95 @@ async def test_an_act_is_not_begun_when_the_round_is_over():
     assert acts == []
     await rounds(GIVEN, asked["requestState"])
     assert acts == [1]
+
+
+# --- where that is counted ------------------------------------------------------------------------
+
+
+def counts():
+    return hasattr(asyncio.get_running_loop(), "uses")
+
+
+async def test_a_run_that_made_no_task_is_ended_where_it_asks():
+    passed = []
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            passed.append(0)
+
+    asyncio.get_running_loop().call_soon(passed.append, 1)
+    assert list((await Rounds(asks)())["inputRequests"]) == ["a"]
+    assert passed == ([0] if counts() else [1, 0])
+
+
+async def test_a_run_that_made_a_task_waits_for_what_that_one_asks():
+    async def asks(exchange):
+        other = asyncio.create_task(exchange.ask(form("B?", "b")))
+        first = await exchange.ask(form("A?", "a"))
+        return {"sum": first["content"]["n"] + (await other)["content"]["n"]}
+
+    rounds = Rounds(asks)
+    assert set((await rounds())["inputRequests"]) == {"a", "b"}
+    assert (await rounds.all_of(GIVEN))["sum"] == 1
+
+
+async def test_a_grace_is_given_to_a_run_that_is_alone_too():
+    async def asks(exchange):
+        asyncio.get_running_loop().call_later(0.001, late.set_result, None)
+        await exchange.ask(form("A?", "a"))
+
+    late = asyncio.get_running_loop().create_future()
+    assert list((await Rounds(asks, grace=0.02)())["inputRequests"]) == ["a"]
+    assert late.done()
+
+
+async def test_what_stands_around_a_question_lets_its_end_through():
+    async def asks(exchange):
+        async with asyncio.timeout(10), asyncio.TaskGroup():
+            return await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks)
+    assert list((await rounds())["inputRequests"]) == ["a"]
+    assert asyncio.current_task().cancelling() == 0
+    assert (await rounds.all_of(GIVEN))["content"]["n"] == 0
+
+
+async def test_who_is_cancelled_while_it_cleans_up_behind_its_question_asks_nothing():
+    cleaning = asyncio.Event()
+
+    async def asks(exchange):
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            cleaning.set()
+            await asyncio.sleep(10)
+
+    run = asyncio.ensure_future(Rounds(asks)())
+    await cleaning.wait()
+    await turns(2)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert run.cancelled()
+
+
+async def test_whoever_was_cancelled_before_it_asks_asks_nothing():
+    async def asks(exchange):
+        asyncio.current_task().cancel()
+        await exchange.ask(form("A?", "a"))
+
+    run = asyncio.ensure_future(Rounds(asks)())
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+
+async def test_a_run_that_swallowed_its_end_asks_nothing_else():
+    async def asks(exchange):
+        for key in ("a", "b"):
+            with contextlib.suppress(asyncio.CancelledError):
+                await exchange.ask(form("?", key))
+        return {}
+
+    assert list((await Rounds(asks)())["inputRequests"]) == ["a"]

@@ -243,3 +243,10 @@ async def test_a_grace_waits_for_more():
     questions.add("b", "d", form("B?"))
     while not ends:
         await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("size", [0, 1, 900, 1024, 5000])
+def test_a_question_is_told_from_another_however_long_it_is(size):
+    one, same, other = (form("x" * size + end, "k") for end in ("A", "A", "B"))
+    asked = [Questions(0, lambda: None).key_of(question) for question in (one, same, other)]
+    assert asked[0] == asked[1] != asked[2]

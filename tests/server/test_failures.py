@@ -10,6 +10,7 @@ import pytest
 
 from interlock.server.failures import failure_text, reference_to
 from interlock.wire.errors import CannotAsk, Refused, ResourceNotFound, ToolError
+from interlock.wire.exchange import ENDED
 
 
 class Unspeakable(Exception):
@@ -98,6 +99,11 @@ async def test_the_cancellation_of_the_run_goes_on():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_the_end_of_a_run_that_asks_goes_on_though_its_task_is_not_cancelled():
+    with pytest.raises(asyncio.CancelledError):
+        told(asyncio.CancelledError(ENDED))
 
 
 def test_what_is_thrown_away_with_its_loop_goes_on(caplog):

@@ -156,3 +156,25 @@ def test_a_form_is_made_once_for_a_type():
 
 def test_what_was_left_out_is_there_with_its_default():
     assert vars(form_of(Wish).read({"text": "x"})) == {"text": "x", "loud": False}
+
+
+@pytest.mark.parametrize("content", [{"value": 1}, {"value": 1, "note": "x"}])
+def test_a_plain_value_fits_alone_and_beside_others(content):
+    form_of(int).check({"action": "accept", "content": content})
+
+
+@pytest.mark.parametrize(
+    "content", [None, [], {}, {"other": 1}, {"value": True}, {"value": "1"}, {"value": 1, "note": {"deep": 1}}]
+)
+def test_what_is_no_such_plain_value_is_refused(content):
+    with pytest.raises(InvalidParams):
+        form_of(int).check({"action": "accept", "content": content})
+
+
+def test_nothing_is_asked_of_what_was_declined():
+    form_of(int).check({"action": "decline"})
+
+
+def test_a_type_with_bounds_is_looked_at_in_full():
+    with pytest.raises(InvalidParams):
+        form_of(Annotated[int, msgspec.Meta(ge=5)]).check({"action": "accept", "content": {"value": 4}})

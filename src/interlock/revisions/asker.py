@@ -41,7 +41,7 @@ class Asker:
         park, replay, round = _ways()
         if self.rules.parks(exchange.method, params):
             return park(self.rules, self.parking, handler, exchange)
-        return replay(handler, round(self.rules, exchange), params)
+        return replay(handler, round.of(self.rules, exchange), params)
 
 
 @cache

@@ -111,7 +111,7 @@ class Park:
         self._rules = rules
         self._parking = parking
         self._handler = handler
-        self._round = Round(rules, exchange)
+        self._round = Round.of(rules, exchange)
         self._run: Run | None = None
         self._acts = Acts()
 

@@ -1,8 +1,9 @@
 """Asking by running again: the default way to ask a stateless client.
 
 A run that asks registers its question and waits. When the round is over the run's own task is cancelled, as a timeout
-would, and all open questions are the result. The retry runs the function again, and the answers are simply there. What
-stands before a question may therefore run again; `once` keeps an act from being done twice.
+would, and all open questions are the result; a run that is known to be alone is unwound at once. The retry runs the
+function again, and the answers are simply there. What stands before a question may therefore run again; `once` keeps an
+act from being done twice.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from os import urandom
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
-from ..wire.exchange import Exchange, Handler, Question, Result
+from ..wire.exchange import ENDED, Exchange, Handler, Question, Result
 from .asking import check_can_ask
 from .questions import check_answer
 from .rounds import Questions, Round
@@ -46,14 +46,16 @@ class Replay(msgspec.Struct, eq=False):
     """The round, by our own cancellation."""
     _closed: bool = False
     """The run: nothing asks for it any more."""
+    _cancelled: bool = False
+    """Its task, by us."""
     _cancelled_before: int = 0
+    _uses_before: int = -1
+    """Of its loop by tasks and timeouts, where they are counted."""
 
-    @property
     def _questions(self) -> Questions:
         """Made for the few runs that ask."""
         if self._known is None:
-            self._known = Questions(self._round.rules.grace, self._end)
-            self._known.loop = self._loop
+            self._known = Questions(self._round.rules.grace, self._end, self._loop)
         return self._known
 
     async def __call__(self, exchange: Exchange) -> Result:
@@ -62,9 +64,10 @@ class Replay(msgspec.Struct, eq=False):
             if state.nonce:
                 await self._round.use_up(state)
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
-        task = self._task = asyncio.current_task()
+        loop = self._loop = asyncio.get_running_loop()
+        task = self._task = asyncio.current_task(loop)
         assert task is not None
-        self._loop = task.get_loop()
+        self._uses_before = getattr(loop, "uses", -1)
         try:
             result = await self._handler(exchange)
         except BaseException as error:
@@ -77,7 +80,7 @@ class Replay(msgspec.Struct, eq=False):
             self._close()
         if not self._over:
             return result  # a question nobody waits for any more is not asked
-        if task.uncancel() > self._cancelled_before:
+        if (task.uncancel() if self._cancelled else task.cancelling()) > self._cancelled_before:
             raise asyncio.CancelledError  # somebody else has ended it meanwhile
         return self._ask_client()
 
@@ -86,12 +89,12 @@ class Replay(msgspec.Struct, eq=False):
         self._closed = True
         if self._known is not None:
             self._known.close()
-        if self._waiting:
-            self._let_go()
+            for waiting in self._waiting:
+                waiting.cancel()
         self._task = None  # which knows this run: without the circles it is freed at once
 
     def _ask_client(self) -> Result:
-        asking, questions = self._round, self._questions
+        asking, questions = self._round, self._known or self._questions()
         single = asking.rules.single_use(asking.method, self._params)
         state = asking.state_of(urandom(12).hex() if single else "")
         state.asked, state.answers, state.done = self._asked | questions.digests, self._answers, self._done
@@ -99,41 +102,45 @@ class Replay(msgspec.Struct, eq=False):
 
     def _end(self) -> None:
         """The round is over: so is this run, by ordinary cancellation."""
-        if self._closed or self._task is None or not self._somebody_waits():
-            return  # or all who asked are being cancelled by others, and no longer want to know
+        task = self._task
+        if task is None or all(map(_is_done, self._waiting)):
+            return  # it is closed, or all who asked are being cancelled by others, and no longer want to know
         if self._over:
-            self._let_go()
+            for waiting in self._waiting:
+                waiting.cancel()
             return
-        self._over = True
-        self._cancelled_before = self._task.cancelling()  # a TaskGroup may have left some behind (3.11)
-        self._task.cancel()
-        if self._somebody_waits():  # beside the run itself, whose wait is over by this
-            self._questions.look_again()  # at a run that swallowed this: it must not wait for answers of this round
-
-    def _somebody_waits(self) -> bool:
-        return not all(map(_is_done, self._waiting))
-
-    def _let_go(self) -> None:
-        for waiting in self._waiting:
-            waiting.cancel()
+        self._over = self._cancelled = True
+        self._cancelled_before = task.cancelling()  # a TaskGroup may have left some behind (3.11)
+        task.cancel()
+        if not all(map(_is_done, self._waiting)):  # beside the run itself, whose wait is over by this
+            self._questions().look_again()  # at a run that swallowed this: it must not wait for answers of this round
 
     async def ask(self, exchange: Served, question: Question) -> Result:
         """The answer, if it is there already; else the end of this run. After that nothing is asked."""
         if self._over or self._closed:
-            raise asyncio.CancelledError
-        questions = self._questions
+            raise asyncio.CancelledError(ENDED)
+        questions = self._known or self._questions()
         key, digest = questions.key_of(question)
         before = self._asked.get(key)
-        if before == digest and (kept := self._answers.get(key)) is not None:
-            questions.digests[key] = digest
-            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
         if before != digest:  # what this client was asked already it can be asked
             check_can_ask(exchange.revision, exchange.peer, question)
-        if before in (None, digest) and (given := self._round.given.get(key)) is not None:
-            return self._take(key, digest, question, given)
+        elif (kept := self._answers.get(key)) is not None:
+            questions.digests[key] = digest
+            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
+        given = self._round.given.get(key)
+        if given is not None and (before is None or before == digest):
+            members = check_answer(question, given)  # without a state, which is an empty one, they match by key alone
+            self._asked[key] = questions.digests[key] = digest
+            self._answers[key] = bytes(given)
+            return members
         self._answers.pop(key, None)  # it was given to another question
         loop = self._loop or asyncio.get_running_loop()
-        questions.add(key, digest, question, alone=asyncio.current_task(loop) is self._task)
+        task = asyncio.current_task(loop)
+        if questions.quiet and self._is_alone(loop, task):
+            self._over = True
+            questions.digests[key], questions.open[key] = digest, question
+            raise asyncio.CancelledError(ENDED)
+        questions.add(key, digest, question, alone=task is self._task)
         waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)
         try:
@@ -143,34 +150,34 @@ class Replay(msgspec.Struct, eq=False):
                 questions.withdraw(key)
             raise
 
+    def _is_alone(self, loop: Any, task: asyncio.Task[Any] | None) -> bool:
+        """Does the run itself ask, and is it known that no task was made and no timeout begun since it began? Then none
+        of them can ask, too, fail or be over, and it is unwound where it asks, without waiting for that."""
+        if task is None or task is not self._task or self._uses_before < 0 or loop.uses != self._uses_before:
+            return False
+        return not task.cancelling()
+
     def _takes_back(self) -> bool:
         """Did somebody else cancel the run in the very turn in which it was ended to ask? Then it is theirs: a timeout
         is over, or what failed beside the question makes it needless."""
         task = self._task
         if task is None or self._closed or task.cancelling() <= self._cancelled_before + 1:
             return False
-        self._over = False
+        self._over = self._cancelled = False
         task.uncancel()
-        self._questions.look_again()
+        self._questions().look_again()
         return True
-
-    def _take(self, key: str, digest: bytes, question: Question, given: Raw) -> Result:
-        """An answer that came with this round. Without a state, which is an empty one, they match by key alone."""
-        members = check_answer(question, given)
-        self._asked[key] = self._questions.digests[key] = digest
-        self._answers[key] = bytes(given)
-        return members
 
     def begin_once(self, key: str) -> bytes | None:
         """What an earlier round did under this key; None: do it now."""
         found = self._done.get(key)
         if found is None:
             if self._over or self._closed:
-                raise asyncio.CancelledError  # it would be cut off: the next round does it
-            self._questions.acts(key)
+                raise asyncio.CancelledError(ENDED)  # it would be cut off: the next round does it
+            self._questions().acts(key)
         return found
 
     def end_once(self, key: str, result: bytes | None) -> None:
         if result is not None:
             self._done[key] = result
-        self._questions.acted(key)
+        self._questions().acted(key)

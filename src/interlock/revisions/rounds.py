@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec import UNSET, Raw
 
 from ..wire.decoders import decoder
 from ..wire.errors import InternalError, InvalidParams, LocalError
-from ..wire.exchange import Question, Result
+from ..wire.exchange import Principal, Question, Result
 from .asking_rules import AskingRules
 from .forms import check_content
 from .questions import check_answer
@@ -28,6 +29,8 @@ STATE_REFUSED = "requestState is not valid for this request: start again without
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
 _DIGEST = 16  # bytes
+_SHORT = 1024  # bytes of a question up to which its digest is kept: it is asked again in every round
+_KEPT = 256  # digests
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -76,20 +79,30 @@ _objects = msgspec.json.Decoder(dict[str, Any])
 _value = msgspec.json.Decoder()
 
 
-class Round:
+class Round(msgspec.Struct, eq=False):
     """One request that may ask: what came with it, and the state that it gives back."""
 
-    __slots__ = ("_began", "_principal", "_raw", "_request", "given", "method", "rules", "sealed")
+    rules: AskingRules
+    method: str
+    sealed: str | None
+    given: dict[str, Raw]
+    # not the exchange itself, which knows its rounds: a circle would outlive its request
+    _principal: Principal
+    _raw: Raw | None
+    _request: bytes | None = None
+    _began: float | None = None
 
-    def __init__(self, rules: AskingRules, exchange: Served) -> None:
+    @classmethod
+    def of(cls, rules: AskingRules, exchange: Served) -> Round:
         params: Any = exchange.params
-        self.rules = rules
-        # not the exchange itself, which knows its rounds: a circle would outlive its request
-        self._principal, self.method, self._raw = exchange.peer.principal, exchange.method, exchange.raw
-        self.given: dict[str, Raw] = params.input_responses if params.input_responses is not UNSET else {}
-        self.sealed: str | None = params.request_state if params.request_state is not UNSET else None
-        self._request: bytes | None = None
-        self._began: float | None = None
+        return cls(
+            rules,
+            exchange.method,
+            None if params.request_state is UNSET else params.request_state,
+            params.input_responses or {},
+            exchange.peer.principal,
+            exchange.raw,
+        )
 
     @property
     def request(self) -> bytes:
@@ -121,7 +134,8 @@ class Round:
 
     def state_of(self, nonce: str = "", ticket: str = "") -> State:
         """One for the next round, to be filled."""
-        rules, now = self.rules, self.rules.clock()
+        rules = self.rules
+        now = rules.clock()
         began = self._began or now
         return State(self.request, began, min(now + rules.seconds, began + rules.total_seconds), nonce, ticket)
 
@@ -133,7 +147,9 @@ class Round:
         if len(sealed) > self.rules.state_bytes:
             told = f"The answers and acts so far take {len(sealed)} bytes, more than the {self.rules.state_bytes}"
             raise InternalError(told + " that may travel between rounds")
-        asked = {key: {"method": each.method, "params": each.params} for key, each in questions.items()}
+        asked: dict[str, Any] = {}
+        for key, each in questions.items():
+            asked[key] = {"method": each.method, "params": each.params}
         return {"resultType": "input_required", "inputRequests": asked, "requestState": sealed}
 
 
@@ -146,25 +162,23 @@ def read_state(rules: AskingRules, sealed: str) -> State | None:
         return None  # of an older version of ours
 
 
-class Questions:
+class Questions(msgspec.Struct, eq=False):
     """What one run asks: keys, digests, and the moment at which nothing more is asked."""
 
-    __slots__ = ("_acting", "_check", "_grace", "_on_quiet", "_repeats", "_waiters", "digests", "loop", "open")
-
-    def __init__(self, grace: float, on_quiet: Callable[[], None]) -> None:
-        self._grace = grace
-        self._on_quiet = on_quiet
-        self._repeats: dict[str, int] = {}
-        self._waiters: dict[str, int] = {}
-        self._check: asyncio.Handle | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self._acting: set[str] = set()
-        self.digests: dict[str, bytes] = {}
-        self.open: dict[str, Question] = {}
+    _grace: float
+    _on_quiet: Callable[[], None]
+    loop: asyncio.AbstractEventLoop | None = None
+    digests: dict[str, bytes] = {}
+    open: dict[str, Question] = {}
+    _repeats: dict[str, int] = {}
+    _waiters: dict[str, int] = {}
+    _acting: set[str] = set()
+    _check: asyncio.Handle | None = None
 
     def key_of(self, question: Question) -> tuple[str, bytes]:
         """The key of a question, and its digest."""
-        digest = _digest(question.identity or _sorted([question.method, question.params]))
+        said = question.identity or _sorted([question.method, question.params])
+        digest = _digest(said) if len(said) > _SHORT else _digest_again(said)
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -176,11 +190,19 @@ class Questions:
         count = self._repeats[key] = self._repeats.get(key, 0) + 1
         return key if count == 1 else f"{key}-{count}"
 
+    @property
+    def quiet(self) -> bool:
+        """Is nothing asked, nothing under way, and nobody to be waited for?"""
+        return not self.open and not self._acting and self._grace <= 0
+
     def add(self, key: str, digest: bytes, question: Question, *, alone: bool = False) -> None:
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
         self._waiters[key] = self._waiters.get(key, 0) + 1
-        self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
+        if alone and self._check is None and self._grace <= 0 and len(self.open) == 1 and self.loop is not None:
+            self._check = self.loop.call_soon(self._quiet)  # as almost always
+        else:
+            self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
 
     def withdraw(self, key: str) -> None:
         """One part of the run that asked was cancelled by another; when nobody waits any more it is not asked."""
@@ -216,7 +238,8 @@ class Questions:
 
     def close(self) -> None:
         """The run is over: whoever it was does not want to know any more."""
-        self.stop()
+        if self._check is not None:
+            self.stop()
         self._on_quiet = _nobody
 
     def acts(self, key: str) -> None:
@@ -236,6 +259,9 @@ _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however 
 
 def _digest(said: bytes) -> bytes:
     return blake2b(said, digest_size=_DIGEST).digest()
+
+
+_digest_again = lru_cache(_KEPT)(_digest)
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):

@@ -13,10 +13,13 @@ from typing import Any, cast
 
 from ..wire.display import display
 from ..wire.errors import Refused, ResourceNotFound, ToolError
+from ..wire.exchange import ENDED
 
-__all__ = ["failure_text", "reference_to"]
+__all__ = ["ends_the_run", "failure_text", "reference_to"]
 
 log = logging.getLogger("interlock.server")
+_ENDS = (asyncio.CancelledError, GeneratorExit)
+_ENDED = (ENDED,)
 
 
 def failure_text(error: BaseException, kind: str, name: str) -> str:
@@ -27,7 +30,7 @@ def failure_text(error: BaseException, kind: str, name: str) -> str:
     found = _only(error)
     if kind == "tool" and isinstance(found, ResourceNotFound):  # which the tool looked for, not its caller
         return f"The tool {name} failed: {display(str(found))}"
-    if isinstance(found, Refused) or _ends_the_run(found):
+    if isinstance(found, Refused) or ends_the_run(found):
         try:
             raise found
         finally:
@@ -70,12 +73,14 @@ def _words(error: BaseException) -> str | None:
         return None  # words that cannot be had: a bug like any other
 
 
-def _ends_the_run(error: BaseException) -> bool:
+def ends_the_run(error: BaseException) -> bool:
     """True when the edge cancelled this run, or its loop threw it away; an author may raise the same types himself."""
-    if not isinstance(error, asyncio.CancelledError | GeneratorExit):
+    if not isinstance(error, _ENDS):
         return False
+    if error.args == _ENDED:
+        return True
     try:
-        task = asyncio.current_task()
+        task = asyncio.current_task(asyncio.get_running_loop())
     except RuntimeError:
         return True  # no loop runs: the coroutine is being closed
     return task is None or (isinstance(error, asyncio.CancelledError) and task.cancelling() > 0)

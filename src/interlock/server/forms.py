@@ -11,6 +11,7 @@ import msgspec
 from ..revisions.forms import check_content, check_form
 from ..wire.display import display
 from ..wire.errors import InvalidParams, LocalError
+from ..wire.exchange import Result
 from .models import decode_custom
 from .type_schema import TypeWriter, without_null
 from .whole_records import filler_of
@@ -18,6 +19,7 @@ from .whole_records import filler_of
 __all__ = ["Form", "form_of", "check_accepted"]
 
 _VALUE = "value"
+_PLAIN = (str, int, float, bool)
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _LONGEST_REASON = 300  # characters; it may repeat what the user typed
 
@@ -29,6 +31,16 @@ class Form(msgspec.Struct, frozen=True):
     read: Callable[[dict[str, Any]], Any]
     identity: bytes = b""
     """What stands for the schema, where it was made once for a type."""
+    plain: type | None = None
+    """The type of its one value, where the schema asks for nothing but that."""
+
+    def check(self, answer: Result) -> None:
+        """Raise `InvalidParams` for an accepted answer that does not fit."""
+        if answer["action"] != "accept":
+            return
+        content = answer.get("content")
+        if self.plain is None or not _is_just(self.plain, content):
+            check_accepted(self, content)
 
 
 def form_of(wanted: Any) -> Form:
@@ -58,7 +70,8 @@ def _form_of_type(wanted: Any, written: str) -> Form:
     single = {"type": "object", "properties": {_VALUE: without_null(schema)}, "required": [_VALUE]}
     check_form(single)
     read = _reader(wanted)
-    return Form(single, lambda content: read(content.get(_VALUE)), _identity(single))
+    plain = wanted if wanted in _PLAIN and schema.keys() == {"type"} else None
+    return Form(single, lambda content: read(content.get(_VALUE)), _identity(single), plain)
 
 
 def _record(wanted: Any, described: dict[str, Any]) -> Form:
@@ -76,7 +89,7 @@ def _identity(schema: dict[str, Any]) -> bytes:
 def _reader(wanted: Any) -> Callable[[Any], Any]:
     """What is to be filled in is found out once for a type: looking through it takes longer than all of a question."""
     fill = filler_of([wanted])
-    plain = wanted if wanted in (str, int, float, bool) else None
+    plain = wanted if wanted in _PLAIN else None
 
     def read(content: Any) -> Any:
         if type(content) is plain:
@@ -91,6 +104,14 @@ def _reader(wanted: Any) -> Callable[[Any], Any]:
         return found
 
     return read
+
+
+def _is_just(plain: type, content: Any) -> bool:
+    """Is it that one value and nothing else, as nearly all answers are? Then there is nothing more to look at."""
+    if type(content) is not dict:
+        return False
+    members: dict[str, Any] = content  # pyright: ignore[reportUnknownVariableType] - what was decoded has names
+    return len(members) == 1 and type(members.get(_VALUE)) is plain
 
 
 def check_accepted(form: Form, content: Any) -> None:

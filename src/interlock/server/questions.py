@@ -10,7 +10,7 @@ import msgspec
 from ..revisions.sampling_rules import what_is_wrong
 from ..wire.errors import LocalError, ToolError
 from ..wire.exchange import Question, Result
-from .forms import Form, check_accepted, form_of
+from .forms import Form, form_of
 
 __all__ = [
     "Declined",
@@ -62,13 +62,9 @@ class Root(msgspec.Struct, frozen=True):
 
 
 def ask_form(message: str, form: Form, key: str | None) -> Question:
-    def check(answer: Result) -> None:
-        if answer["action"] == "accept":
-            check_accepted(form, answer.get("content"))
-
     params = {"mode": "form", "message": message, "requestedSchema": form.schema}
     identity = form.identity + message.encode() if form.identity else b""
-    return Question("elicitation/create", params, _FORM, key, check, identity)
+    return Question("elicitation/create", params, _FORM, key, form.check, identity)
 
 
 def read_form(message: str, form: Form, answer: Result) -> Any:

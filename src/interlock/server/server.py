@@ -109,9 +109,9 @@ class Server:
         )
         self.stamp = Stamp(self._about.identity)
         """What the edge of the stateless era puts on each result."""
-        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
+        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
         self._answers = Answers(self._about, self._offers)
         self._handlers, self._methods = self._answers.table(), self._offers.methods
         self.lives, self._home = Lifespans(), Home(self)
@@ -133,18 +133,18 @@ class Server:
         return self._about.instructions
 
     def _asker(self, seal: Seal, seconds: float) -> Asker:
+        tool = self._offers.tools.get
         rules = AskingRules(
             sealer=seal,
             clock=time.time,
             seconds=seconds,
             audience=self.info.name,
-            parks=lambda method, params: getattr(self._tool_of(method, params), "park", False),
-            single_use=lambda method, params: getattr(self._tool_of(method, params), "single_use", False),
+            parks=lambda method, params: method == "tools/call" and getattr(tool(params.name), "park", False),
+            single_use=lambda method, params: (
+                method == "tools/call" and getattr(tool(params.name), "single_use", False)
+            ),
         )
         return Asker(rules)
-
-    def _tool_of(self, method: str, params: Any) -> RegisteredTool | None:
-        return self._offers.tools.get(params.name) if method == "tools/call" else None
 
     # --- the join ---------------------------------------------------------------------------------
 

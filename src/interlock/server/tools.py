@@ -17,7 +17,7 @@ from .arguments import Arguments, Unmendable
 from .bounds import Concurrency
 from .calling import ThreadPolicy, caller_of, takes_in_order
 from .context import Context
-from .failures import failure_text
+from .failures import ends_the_run, failure_text
 from .fitting import fitting
 from .guards import Guards
 from .icons import checked_icons
@@ -102,6 +102,8 @@ class RegisteredTool:
         try:
             return finish(await (direct(*arguments) if direct is not None else self._call(arguments, exchange)))
         except BaseException as error:  # SystemExit and KeyboardInterrupt too: one call fails, the server lives
+            if ends_the_run(error):
+                raise  # as it came: each question of a stateless client ends a run, and so goes through here
             return failed(failure_text(error, "tool", self.name))
 
     def _refuse_arguments(self, error: Unmendable) -> Result:

@@ -106,8 +106,10 @@ class Seal:
 
     def open(self, sealed: str) -> bytes | None:
         key = (self._known or self._make()).get(sealed[:_PREFIX])
-        raw = None if key is None else _unbase64(sealed[_PREFIX:])
-        return None if key is None or raw is None or len(raw) <= _NONCE else key.decrypt(raw)
+        if key is None:
+            return None
+        raw = _unbase64(sealed[_PREFIX:])
+        return None if raw is None or len(raw) <= _NONCE else key.decrypt(raw)
 
     async def consume(self, nonce: str, until: float) -> bool:
         """Is this the first use, of all who share the store? Where it has no room, nothing counts as new."""

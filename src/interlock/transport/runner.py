@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..wire.errors import LocalError
+from .counting_loop import counting
 from .http_server import HttpApp
 from .main_loop import run_main, set_aside
 from .workers import Lifeline, check_can_fork, supervise
@@ -168,7 +169,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
         import uvloop
     except ImportError:  # not made for this platform
         return asyncio.new_event_loop
-    return uvloop.new_event_loop
+    return counting(uvloop.Loop)
 
 
 async def serve_http(

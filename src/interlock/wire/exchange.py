@@ -39,6 +39,7 @@ __all__ = [
     "ANONYMOUS",
     "Question",
     "Silenced",
+    "ENDED",
 ]
 
 Params = Mapping[str, Any]
@@ -143,6 +144,10 @@ class Question(msgspec.Struct, frozen=True):
     """Raises `InvalidParams` for an answer that does not fit, beyond its shape."""
     identity: bytes = b""
     """What stands for its method and params, where somebody has it ready: the same for equal ones and for no others."""
+
+
+ENDED = "this run was ended: its client is asked"
+"""What a `CancelledError` says that ends a run for no other reason; its task need not be cancelled for it."""
 
 
 class Timer(Protocol):

@@ -22,12 +22,13 @@ class ClientCapabilities(Noun):
 
     def can(self, path: str) -> bool:
         """Is `elicitation`, `elicitation.url`, `sampling.tools`, `extensions.<id>` … declared?"""
+        if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
+            forms = self.elicitation
+            return forms is not UNSET and (isinstance(forms.get("form"), dict) or "url" not in forms)
         head, _, rest = path.partition(".")
         found: Any = getattr(self, head) if head in _CLIENT else UNSET
         if found is UNSET or not rest:
             return found is not UNSET
-        if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
-            return isinstance(found.get("form"), dict) or "url" not in found
         value = cast(Flags, found).get(rest)
         return value is True if rest == "listChanged" else isinstance(value, dict)
 
