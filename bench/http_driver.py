@@ -25,7 +25,7 @@ from http_connection import Connection
 from http_loads import Load, Talk, calls
 from http_messages import ROUNDS, AskedCall, check_asked
 from messages import STATELESS
-from open_loop import Paced, p99
+from open_loop import Paced
 
 CONNECTIONS = 16
 _START_SECONDS = 20.0
@@ -33,6 +33,7 @@ _WARM_UP_CALLS = 30_000
 # Before the rate is looked at: a server that compiles itself while it runs is slow for its first thousands of calls.
 _FIRST_CALLS = 3_000
 _FIRST_SECONDS = 4.0
+_LEAD_SECONDS = 0.05
 
 
 def _free_port() -> int:
@@ -160,15 +161,16 @@ class HttpDriver:
         self._next += 1
         return True
 
-    def p99_us(self, rate: float, seconds: float) -> tuple[float, float]:
-        """Of calls at this rate, the time that 99 % of them do not exceed, and how late 99 % of them were sent."""
-        first = self._next
-        posts = self._load.posts[first : first + max(1, int(rate * seconds))]
+    def paced(self, rate: float, seconds: float) -> Paced:
+        """Calls at this rate for so long, behind as many as lead in: the server has rested, and its caches are cold."""
+        first, lead = self._next, int(rate * _LEAD_SECONDS)
+        posts = self._load.posts[first : first + lead + max(1, int(rate * seconds))]
         paced = Paced(self._connections, posts, rate, self._deadline)
         paced.run()
         self._next += len(posts)
         self._load.check(paced.responses, first + 1, len(posts))
-        return p99(paced.taken), p99(paced.late)
+        del paced.taken[:lead], paced.late[:lead]
+        return paced
 
     # ---- a call that asks ----
 

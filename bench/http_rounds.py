@@ -8,6 +8,7 @@ from statistics import median
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
+from open_loop import Paced, p99
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http
 from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
@@ -80,25 +81,25 @@ class OverHttp(Rounds):
 
     def _pace(self, turns: Turns, era: Era, number: int) -> None:
         """At half of what Interlock reaches in this round, of whoever is asked."""
-        seconds, ours, guests = self._plan.window_seconds, turns.of(_PACED[0]), turns.of(*_PACED)
+        plan, ours, guests = self._plan, turns.of(_PACED[0]), turns.of(*_PACED)
         turns.each(ours, lambda guest: guest.driver.begin(_talk(guest.contestant, era), CONNECTIONS))
-        reached = turns.take(ours, self._plan.windows, lambda driver: driver.per_second(seconds))
+        reached = turns.take(ours, plan.windows, lambda driver: driver.per_second(plan.window_seconds))
         if not reached:
             return  # ours failed: there is no rate to compare at
         rate = reached[0][1] / 2
-        late: dict[HttpDriver, list[float]] = defaultdict(list)
+        runs: dict[HttpDriver, list[Paced]] = defaultdict(list)
 
         def take(driver: HttpDriver) -> float:
-            taken, sent_late = driver.p99_us(rate, seconds)
-            late[driver].append(sent_late)
-            return taken
+            runs[driver].append(driver.paced(rate, plan.paced_seconds))
+            return p99(runs[driver][-1].taken)
 
         turns.each(guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
-        sent = self.samples.facts["rate of the p99 measure, and how late the driver sent 99 % of its calls at most"]
-        for guest, taken in turns.take(guests, self._plan.paced_windows, take):
-            name = guest.contestant.name
+        facts = self.samples.facts["the p99 measure: its rate, how late 99 % were sent at most, all windows as one"]
+        for guest, taken in turns.take(guests, plan.paced_windows, take):
+            name, seen = guest.contestant.name, runs[guest.driver]
             self.samples.add(Key("p99", name, era.name), number, taken)
-            sent[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {median(late[guest.driver]):,.0f} µs"
+            late, whole = (median(p99(run.late) for run in seen), p99([time for run in seen for time in run.taken]))
+            facts[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {late:,.0f} µs; {whole:,.0f} µs"
 
     # ---- calls with progress ----
 

@@ -24,6 +24,7 @@ class Plan:
     windows: int
     window_seconds: float
     paced_windows: int
+    paced_seconds: float
     progress_rounds: int
     progress_seconds: float
     held: int
@@ -55,7 +56,8 @@ FULL = Plan(
     session_rounds=3,
     windows=7,
     window_seconds=0.3,
-    paced_windows=9,
+    paced_windows=21,
+    paced_seconds=0.15,
     progress_rounds=3,
     progress_seconds=0.8,
     held=5_000,
@@ -87,7 +89,8 @@ QUICK = Plan(
     session_rounds=2,
     windows=3,
     window_seconds=0.25,
-    paced_windows=5,
+    paced_windows=9,
+    paced_seconds=0.15,
     progress_rounds=2,
     progress_seconds=0.3,
     held=5_000,
