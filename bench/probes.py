@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 
-from driver import clean_environment, on_server_core
+from driver import CORES, clean_environment, on_server_core
 from peers import CACHE, Contestant, InPython, plain_reason
 
 _INSIDE = Path(__file__).resolve().parent / "inside"
@@ -114,9 +114,12 @@ def client_per_second(contestant: Contestant, url: str, stateless: bool, at_once
 
 
 def host_ratio(contestant: Contestant, seconds: float) -> float:
-    """How many plain calls one through a host costs."""
+    """How many plain calls one through a host costs; the servers of both on the server's core."""
     inside = _python_of(contestant)
-    command = [inside.python, str(_INSIDE / "host_calls.py"), "calls", str(inside.server_file), str(seconds)]
+    server = [inside.python, str(inside.server_file)]
+    if CORES is not None:
+        server = [inside.python, str(_INSIDE / "on_core.py"), str(CORES[1]), *server]
+    command = [inside.python, str(_INSIDE / "host_calls.py"), "calls", str(seconds), *server]
     return float(_answer(command, _START_SECONDS + 3 * seconds, beside_server=True)["ratio"])
 
 

@@ -1,6 +1,6 @@
 """What a host costs: a stdio call through it beside the same call through a client, and a merge beside the lists.
 
-Runs in Interlock's Python: host_calls.py calls <server file> <seconds>, or host_calls.py merge <times>
+Runs in Interlock's Python: host_calls.py calls <seconds> <command of a server>..., or host_calls.py merge <times>
 
 Calls take turns in blocks, each with a process of its own, so that both sides see the same weather. The host's policy
 allows the tool, its audit goes to a file, and what the server offers is pinned: what every host does.
@@ -37,8 +37,7 @@ async def _seconds(call: object, name: str) -> float:
     return perf_counter() - started
 
 
-async def _calls(server_file: str, seconds: float) -> float:
-    command = [sys.executable, server_file]
+async def _calls(seconds: float, command: list[str]) -> float:
     rules = Policy(defaults={"launch": "allow", "definitions": "allow", "tool": "allow"})
     with tempfile.TemporaryDirectory() as folder:
         async with Client(command) as client, Host({"bench": command}, policy=rules, home=Path(folder)) as host:
@@ -87,7 +86,7 @@ async def _merge(times: int) -> float:
 
 def main(what: str, *words: str) -> None:
     logging.disable(logging.INFO)
-    work = _calls(words[0], float(words[1])) if what == "calls" else _merge(int(words[0]))
+    work = _calls(float(words[0]), list(words[1:])) if what == "calls" else _merge(int(words[0]))
     print(json.dumps({"ratio": asyncio.run(work)}))
 
 
