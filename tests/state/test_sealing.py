@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.state.memory_store import MemoryStore
 from interlock.state.sealing import Seal, new_key
 from interlock.wire.errors import LocalError, StoreError
 from support.properties import many
@@ -94,6 +95,15 @@ async def test_what_counts_once_counts_once_for_all_who_share_the_store(tmp_path
         seals = [Seal([KEY], store=here), Seal([KEY], store=there)]
         firsts = await asyncio.gather(*[seal.consume("n", 1e12) for seal in seals * 10])
         assert sum(firsts) == 1
+
+
+async def test_a_store_that_is_empty_is_a_store():
+    class Sized(MemoryStore):
+        def __len__(self) -> int:
+            return 0
+
+    store = Sized()
+    assert sum([await seal.consume("n", 1e12) for seal in (Seal([KEY], store=store), Seal([KEY], store=store))]) == 1
 
 
 async def test_uses_are_forgotten_when_they_expire_and_refused_when_there_is_no_room(tmp_path):

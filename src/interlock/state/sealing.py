@@ -113,7 +113,7 @@ class Seal:
 
     async def consume(self, nonce: str, until: float) -> bool:
         """Is this the first use, of all who share the store? Where it has no room, nothing counts as new."""
-        store = self._store or self._remember()
+        store = self._store if self._store is not None else self._remember()  # also one that is empty
         try:
             return await store.put(f"used/{nonce}", b"", until=until + _MARGIN, expect=0) > 0
         except StoreFull:
