@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import pydoc
 import re
 import subprocess
 import sys
@@ -345,6 +346,14 @@ def test_the_package_itself_loads_neither_side():
 def test_one_side_does_not_pay_for_the_other(name, other):
     loaded = loaded_by(f"import interlock\ninterlock.{name}")
     assert not {module for module in loaded if module.startswith(other + ".")}
+
+
+def test_help_and_a_star_find_everything_that_is_public():
+    found: dict[str, object] = {}
+    exec("from interlock import *", found)
+    assert set(interlock.__all__) <= set(found)
+    text = pydoc.plain(pydoc.render_doc(interlock))  # needs nothing that is known to the type checker alone
+    assert "class Server(" in text and "class Protection(" in text
 
 
 SELDOM = (

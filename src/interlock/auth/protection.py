@@ -16,6 +16,8 @@ from .urls import canonical, checked_url, is_loopback, well_known
 
 if TYPE_CHECKING:
     from .issuer import AuthorizationServer
+else:
+    AuthorizationServer = object  # whoever asks for the signature, as `help` does, reads all annotations
 
 __all__ = [
     "Introspection",
