@@ -139,6 +139,8 @@ def test_what_is_kept_is_bounded_in_number_and_in_length():
         keep(table, matter, matter, number, 3)
     assert len(table) == 2
     long = matter_of("resource", "s", "file:///" + "a" * 2000)
-    keep(table, long, long, 0, 3)
-    assert long not in table
+    titled = matter_of("tool", "s", "t", hints=ToolAnnotations(title="a" * 2000))
+    for each in (long, titled):
+        keep(table, each, each, 0, 3)
+        assert each not in table
     assert Deed("resource", "s", long.name) == Deed("resource", "s", long.name)

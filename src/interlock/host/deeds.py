@@ -55,7 +55,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 _put = object.__setattr__
 _MOST_MATTERS = 4096
-_LONGEST_KEPT = 1024  # characters of a name
+_LONGEST_KEPT = 1024  # characters of a name or a title, which are a server's
 _matters: dict[tuple[object, ...], Matter] = {}
 
 
@@ -108,8 +108,9 @@ def matter_of(
 
 def keep(table: dict[Any, Any], matter: Matter, key: object, value: object, most: int) -> None:
     """For the next deed about the same. With more than so many, all are found anew; a name of enormous length, which
-    may be any address, is not remembered at all."""
-    if len(matter.name) <= _LONGEST_KEPT:
+    may be any address, is not remembered at all, nor is such a title."""
+    title = matter.hints.title if matter.hints is not None else ""
+    if len(matter.name) <= _LONGEST_KEPT and len(title or "") <= _LONGEST_KEPT:
         if len(table) >= most:
             table.clear()
         table[key] = value
