@@ -157,6 +157,19 @@ async def test_what_changes_while_it_waits_or_is_read_is_looked_at_again():
         await court.judge.rule(SEND, gone)
 
 
+async def test_leave_is_not_kept_for_what_was_gone_when_it_was_given():
+    court = Court(ScriptedUser(Leave(granted=True, scope="always")))
+    pins = iter(["a", "a", "b"])
+    with pytest.raises(Denied, match="changed while it was being asked about"):
+        await court.judge.rule(SEND, lambda _: Question(pin=next(pins)))
+    assert not court.leaves.all("mail")
+    court = Court(ScriptedUser(Leave(granted=False, scope="always")))
+    pins = iter(["a", "a", "b"])
+    with pytest.raises(Denied, match="the user said no"):
+        await court.judge.rule(SEND, lambda _: Question(pin=next(pins)))
+    assert {kept.granted for kept in court.leaves.all("mail")} == {False}, "a no is kept all the same"
+
+
 async def test_what_cannot_be_written_down_is_not_allowed():
     court = Court(ScriptedUser(True), Rule(decision="allow", name=("send",)))
 

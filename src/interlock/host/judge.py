@@ -98,12 +98,17 @@ class Judge:
                 return self._allowed(deed, verdict, "remembered" if verdict.decision == "ask" else "")
             ask = self._question(deed, verdict, question)
             leave = await self._consent.answer(ask, question.how)
+            if leave.granted:
+                self._check_same(deed, look, question)  # leave for what is not there any more is not kept either
             await self._remember(deed, verdict, question, leave, ask.shown)
         if not leave.granted:
             raise Denied(deed, _SAID_NO, rule=verdict.rule)
+        self._check_same(deed, look, question)
+        return self._given(deed, verdict, leave)
+
+    def _check_same(self, deed: Deed, look: Look, question: Question) -> None:
         if look(deed).pin != question.pin:
             raise Denied(deed, "it changed while it was being asked about", rule="pins", hint="ask again")
-        return self._given(deed, verdict, leave)
 
     def _given(self, deed: Deed, verdict: Verdict, leave: Leave) -> Ruling:
         """With what the person made of it; a person cannot edit it past a rule that denies."""
