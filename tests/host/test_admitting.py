@@ -206,6 +206,22 @@ async def test_a_server_that_is_gone_offers_nothing_and_is_known_when_it_returns
     assert house.check() is not None and len(house.user.asks) == 1
 
 
+async def test_what_is_taken_back_while_it_is_reviewed_stays_so():
+    house = House(ScriptedUser(True))
+    await house.admission.admit("s", offering("add: Adds."))
+    await house.admission.admit("s", offering("add: Adds, and tells me."))
+
+    async def answer(ask: Ask) -> bool:
+        await house.admission.take_back("s", [""])
+        return True
+
+    house.user.answers["allow"] = answer
+    assert not await house.admission.review("s", ADD) and not house.admission.admitted("s")
+    house.user.answers["allow"] = None
+    comparison = await house.admission.admit("s", offering("add: Adds."))
+    assert comparison.first and not comparison.admitted
+
+
 async def test_names_are_told_apart_by_case():
     house = House(ScriptedUser(True))
     await house.admission.admit("s", offering("add: Adds."))

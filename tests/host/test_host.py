@@ -13,7 +13,7 @@ from interlock.host.host import Host
 from interlock.host.members import MemberChange, Seat
 from interlock.host.policy import Policy, Rule
 from interlock.host.user import Leave, ScriptedUser
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import ConnectionEnded, LocalError
 from interlock.wire.types.tools import ToolAnnotations
 from support.children import command_of, write_server
 from support.mortal import Mortal
@@ -148,6 +148,10 @@ async def test_leave_for_always_can_be_seen_and_taken_back(tmp_path):
         assert asked() == ["x", "y", "x", "x"]
         with pytest.raises(LocalError, match="there is no server"):
             await host.take_back("z")
+        for kind in ("tols", "definitions"):
+            with pytest.raises(LocalError, match="no leave for"):  # and not as if something were taken back
+                await host.take_back("s", kind=kind)
+        assert host.leaves("s")
 
 
 async def test_all_that_was_approved_of_a_server_can_be_taken_back(tmp_path):
@@ -161,6 +165,76 @@ async def test_all_that_was_approved_of_a_server_can_be_taken_back(tmp_path):
         await host.restart("s")
         await host.call_tool("s__pid")
         assert [ask.deed.kind for ask in user.asks] == before * 2
+
+
+async def test_it_is_in_the_book_what_was_taken_back():
+    user, book = ScriptedUser(lambda ask: Leave(granted=True, scope="session")), MemoryAudit()
+    told = lambda: [(each.kind, each.name) for each in book.entries if each.rule == "taken back"]  # noqa: E731
+    async with Host({"s": server_of("x", "y")}, user=user, audit=book) as host:
+        for name in ("s__x", "s__y"):
+            await host.call_tool(name)
+        await host.take_back("s", name="x")
+        assert told() == [("tool", "x")]
+        await host.take_back("s", kind="roots")
+        await host.take_back("s")
+        assert told()[1:] == [("roots", "*"), ("tool", "*"), ("definitions", "*")]
+    assert {each.decision for each in book.entries if each.rule == "taken back"} == {"deny"}
+
+
+async def test_what_runs_ends_when_all_is_taken_back_and_what_is_asked_about_is_not_kept():
+    began, shown, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    server = server_of("x")
+
+    @server.tool
+    async def wait() -> str:
+        began.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async def answer(ask):
+        if ask.deed.name == "x":
+            shown.set()
+            await go.wait()
+        return Leave(granted=True, scope="always" if ask.deed.kind == "tool" else "once")
+
+    async with Host({"s": server}, user=ScriptedUser(answer)) as host:
+        running = asyncio.create_task(host.call_tool("s__wait"))
+        await began.wait()
+        asked = asyncio.create_task(host.call_tool("s__x"))
+        await shown.wait()
+        await host.take_back("s")
+        go.set()
+        found = await asyncio.gather(running, asked, return_exceptions=True)
+        assert isinstance(found[0], ConnectionEnded) and isinstance(found[1], Denied)
+        assert not host.leaves("s") and not host.gate.admitted("s")
+
+
+async def test_pins_are_taken_back_of_the_way_it_runs_and_of_the_way_it_is_configured_now(tmp_path):
+    path = write_server(tmp_path, PROGRAM)
+    user, targets = ScriptedUser(True), [command_of(path, "a"), command_of(path, "b")]
+    for target in targets:  # both were approved once
+        async with Host({"s": target}, user=user, home=tmp_path / "home"):
+            pass
+    async with Host({"s": targets[0]}, user=user, home=tmp_path / "home") as host:
+        host.members["s"]._find = lambda: Seat(targets[1])
+        await host.take_back("s")
+        user.asks.clear()
+        await host.restart("s")
+        assert [ask.deed.kind for ask in user.asks] == ["launch", "definitions"]
+
+
+async def test_leaves_are_taken_back_where_the_configuration_is_broken():
+    user = ScriptedUser(lambda ask: Leave(granted=True, scope="session" if ask.deed.kind == "tool" else "once"))
+    async with Host({"s": server_of("x")}, user=user) as host:
+        await host.call_tool("s__x")
+
+        def broken():
+            raise ConfigError("no such file")
+
+        host.members["s"]._find = broken
+        with pytest.raises(ConfigError, match="no such file"):
+            await host.take_back("s")
+        assert not host.leaves("s") and host.members["s"].state == "stopped"
 
 
 # --- what changes ---

@@ -112,8 +112,10 @@ class Admission:
         text = f"{shown(deed)}\n{offer(server, {item: definition}, {})}"
         if not await self._is_ruled(deed, Question(pin=definition.digest, shown=text, diff=found.diff)):
             return False
+        if server not in self._offers:
+            return False  # all of it was taken back while it was being looked at
         await self._approve(server, now, [definition])
-        return item in self._offers[server].comparison.admitted
+        return item in self.admitted(server)
 
     async def _approve(self, server: str, now: _Offer, approved: list[Definition]) -> None:
         if approved:
@@ -140,11 +142,12 @@ class Admission:
         self._offers.pop(server, None)
         self._told.pop(server, None)
 
-    async def take_back(self, server: str, identity: str) -> None:
+    async def take_back(self, server: str, identities: Iterable[str]) -> None:
         """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
         self.forget(server)
         self.ask_again(server)
-        await self._pins.forget(server, identity=identity)
+        for identity in identities:
+            await self._pins.forget(server, identity=identity)
 
     # --- what may be used -------------------------------------------------------------------------
 

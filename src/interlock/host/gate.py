@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..client.results import CallResult
 from ..wire.display import display
-from ..wire.errors import CallTimeout, StoreError
+from ..wire.errors import CallTimeout, LocalError, StoreError
 from ..wire.exchange import LOCAL, Principal
 from .admitting import Admission, Cost
 from .audit import Audit, MemoryAudit
@@ -26,7 +26,7 @@ from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers
 from .deadlines import Deadlines
-from .deeds import Deed
+from .deeds import KINDS, Deed, Kind
 from .diffs import compared
 from .judge import Judge, Question, Ruling
 from .leaves import Leaves
@@ -236,8 +236,26 @@ class Gate:
         self._admission.forget(server)
         self.cap.forget(server)
 
-    async def take_back(self, server: str, *, identity: str = "") -> None:
-        """As if it had never been seen: no leave, no refusal and no approved definition of it counts any more."""
+    async def forget_leaves(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
+        """No answer counts any more that was to last: about one kind of deed, about one thing, or about all."""
+        if kind is not None and (kind not in KINDS or kind == "definitions"):
+            told = f"there is no leave for {display(str(kind), 40)!r} that lasts"
+            raise LocalError(f"{told}: what a server offers is taken back with all of it, by neither kind nor name")
+        kept = self.leaves.all(server, self.principal)
+        kinds = {each.kind for each in kept if name in (None, each.name)} if kind is None else {kind}
+        await self.leaves.forget(server, kind=kind, name=name, principal=self.principal)
+        for each in (known for known in KINDS if known in kinds):
+            self._taken_back(Deed(each, server, "*" if name is None else name, principal=self.principal))
+
+    async def take_back(self, server: str, *, identities: Iterable[str] = ("",)) -> None:
+        """As if it had never offered anything: no approved definition of it counts any more."""
         self.forget(server)
-        await self.leaves.forget(server, principal=self.principal)
-        await self._admission.take_back(server, identity)
+        await self._admission.take_back(server, identities)
+        self._taken_back(Deed("definitions", server, "*", principal=self.principal))
+
+    def _taken_back(self, deed: Deed) -> None:
+        """Into the book, as a refusal. It is so already: a book that cannot be written keeps nobody from saying no."""
+        try:
+            self._ledger.decided(deed, "deny", "taken back", "the user took back what was said before")
+        except StoreError as failed:
+            self._judge.tell("audit", deed, f"not written down that it was taken back: {display(str(failed), 300)}")

@@ -191,14 +191,14 @@ class Host(Verbs):
     async def take_back(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
         """Take back what the user said for longer than once: about one kind of deed, or about one thing, which are then
         asked about again. With neither, all that was ever approved of the server: it is stopped, and after `restart`
-        it is asked about from the beginning, its start as well as what it offers."""
+        it is asked about from the beginning, its start as well as what it offers. It is in the audit what was."""
         member = self.members[self._known(server)]
         if kind is not None or name is not None:
-            await self.gate.leaves.forget(server, kind=kind, name=name, principal=self.gate.principal)
+            await self.gate.forget_leaves(server, kind=kind, name=name)
             return
-        identity = member.identity()
         await member.stop()
-        await self.gate.take_back(server, identity=identity)
+        await self.gate.forget_leaves(server)  # also where its configuration cannot be read any more
+        await self.gate.take_back(server, identities=member.identities())
 
     def events(self) -> Following:
         """From now on: states of servers, changes of the catalogue, and notices; as an async iterator."""

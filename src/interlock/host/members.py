@@ -144,14 +144,19 @@ class Member:
         """For one attempt to connect, and for listing what it has."""
         return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
 
-    def identity(self) -> str:
-        """What its approved definitions are kept under: how it is started or where it is, "" for one in this process.
-        Raises what is wrong with its configuration."""
-        launch = self.launch
-        if launch is None:
+    def identities(self) -> set[str]:
+        """What its approved definitions are kept under: how it was started last or where it was, and how it would be
+        started now, which may be another way; "" for one in this process. Raises what is wrong with its configuration,
+        where nothing else is known."""
+        found = {self.launch.identity} if self.launch is not None else set[str]()
+        try:
             seat = self._find()
             launch = launch_of(self.name, target_in(seat.target), seat.headers)
-        return launch.identity if launch is not None else ""
+        except InterlockError:
+            if found:
+                return found
+            raise
+        return found | {launch.identity if launch is not None else ""}
 
     # --- for calls --------------------------------------------------------------------------------
 
