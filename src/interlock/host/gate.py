@@ -241,11 +241,17 @@ class Gate:
         if kind is not None and (kind not in KINDS or kind == "definitions"):
             told = f"there is no leave for {display(str(kind), 40)!r} that lasts"
             raise LocalError(f"{told}: what a server offers is taken back with all of it, by neither kind nor name")
-        kept = self.leaves.all(server, self.principal)
-        kinds = {each.kind for each in kept if name in (None, each.name)} if kind is None else {kind}
+        kinds = self._answered(server, name) if kind is None else {kind}
         await self.leaves.forget(server, kind=kind, name=name, principal=self.principal)
         for each in (known for known in KINDS if known in kinds):
             self._taken_back(Deed(each, server, "*" if name is None else name, principal=self.principal))
+
+    def _answered(self, server: str, name: str | None) -> set[Kind]:
+        try:
+            kept = self.leaves.all(server, self.principal)
+        except StoreError:
+            return set()  # those of the session go all the same, and who takes them back is told of the rest
+        return {each.kind for each in kept if name in (None, each.name)}
 
     async def take_back(self, server: str, *, identities: Iterable[str] = ("",)) -> None:
         """As if it had never offered anything: no approved definition of it counts any more."""
