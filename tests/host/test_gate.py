@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, Server
+from interlock.auth.records import MemoryRecords
 from interlock.client.results import CallResult
 from interlock.host.audit import AuditFailed, FileAudit, MemoryAudit
 from interlock.host.capping import Cap
@@ -19,7 +20,7 @@ from interlock.host.gate import Gate
 from interlock.host.pins import Definitions, Item
 from interlock.host.policy import Policy, Rule
 from interlock.host.user import Ask, Leave, ScriptedUser
-from interlock.wire.errors import CallTimeout, ConnectionLost
+from interlock.wire.errors import CallTimeout, ConnectionLost, StoreError
 from interlock.wire.exchange import LOCAL, Principal
 from interlock.wire.types.content import TextContent
 from interlock.wire.types.tools import Tool
@@ -361,6 +362,37 @@ async def test_with_a_real_server_and_client():
         result = await gate.through(SEND, lambda arguments: client.call_tool("send", arguments))
     assert result.text == "sent to ada"
     assert [ask.deed.kind for ask in gate.user.asks] == ["definitions", "tool"]  # pyright: ignore
+
+
+# --- what is taken back ---------------------------------------------------------------------------
+
+
+async def test_a_book_that_is_full_hinders_nobody_from_taking_back():
+    gate = await a_gate(ScriptedUser(Leave(granted=True, scope="session")))
+    await gate.through(SEND, Sent())
+
+    def full(entry: object) -> None:
+        raise AuditFailed("the disk is full")
+
+    gate.audit.write = full  # pyright: ignore
+    await gate.forget_leaves("mail")
+    await gate.take_back("mail")
+    assert not gate.leaves.all("mail") and not gate.admitted("mail")
+    told = [notice.text for notice in gate.user.notices if notice.kind == "audit"]  # pyright: ignore
+    assert len(told) == 2 and all("taken back: the disk is full" in text for text in told)
+
+
+async def test_leaves_of_the_session_go_also_where_those_for_always_cannot_be_read():
+    class Broken(MemoryRecords):
+        def load(self, key: str) -> bytes | None:
+            raise StoreError("cannot be read")
+
+    gate = await a_gate(ScriptedUser(Leave(granted=True, scope="session")))
+    await gate.through(SEND, Sent())
+    gate.leaves._records, gate.leaves._always = Broken(), {}  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(StoreError):
+        await gate.forget_leaves("mail")
+    assert not gate.leaves._session  # pyright: ignore[reportPrivateUsage]
 
 
 # --- what is kept between two calls ---------------------------------------------------------------

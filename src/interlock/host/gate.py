@@ -241,9 +241,9 @@ class Gate:
         if kind is not None and (kind not in KINDS or kind == "definitions"):
             told = f"there is no leave for {display(str(kind), 40)!r} that lasts"
             raise LocalError(f"{told}: what a server offers is taken back with all of it, by neither kind nor name")
-        kinds = self._answered(server, name) if kind is None else {kind}
+        kinds: set[Kind] = self._answered(server, name) if kind is None else {kind}
         await self.leaves.forget(server, kind=kind, name=name, principal=self.principal)
-        for each in (known for known in KINDS if known in kinds):
+        for each in sorted(kinds, key=KINDS.index):
             self._taken_back(Deed(each, server, "*" if name is None else name, principal=self.principal))
 
     def _answered(self, server: str, name: str | None) -> set[Kind]:
