@@ -10,6 +10,7 @@ from interlock.host.deeds import Deed
 from interlock.host.keeping import files_in
 from interlock.host.leaves import Leaves
 from interlock.host.user import Leave
+from interlock.wire.errors import StoreError
 from interlock.wire.exchange import Principal
 
 SEND = Deed("tool", "mail", "send", {"to": "a"})
@@ -99,6 +100,29 @@ async def test_what_another_process_changed_is_noticed(monkeypatch):
     await there.remember(SEND, "r", "p", ALWAYS)
     monkeypatch.setattr(leaves_module, "_FRESH_SECONDS", 0.0)
     assert here.find(SEND, "r", "p") is not None
+    await here.forget("mail")
+    assert there.find(SEND, "r", "p") is None, "taken back for whoever it was given to as well"
+
+
+async def test_the_newest_answer_counts_whichever_was_for_longer():
+    leaves = Leaves()
+    for answer in (YES, NEVER, YES, ALWAYS):
+        await leaves.remember(SEND, "r", "p", answer)
+        found = leaves.find(SEND, "r", "p")
+        assert found is not None and found.granted is answer.granted
+    assert len(leaves.all("mail")) == 1, "each is told once"
+
+
+async def test_what_cannot_be_kept_for_always_counts_as_long_as_the_session():
+    class Full(MemoryRecords):
+        def save(self, key: str, value: bytes | None) -> None:
+            raise StoreError("the disk is full")
+
+    leaves = Leaves(Full())
+    with pytest.raises(StoreError):
+        await leaves.remember(SEND, "r", "p", NEVER)
+    found = leaves.find(SEND, "r", "p")
+    assert found is not None and not found.granted
 
 
 async def test_a_damaged_record_allows_nothing():
@@ -117,5 +141,6 @@ async def test_the_number_of_leaves_is_bounded(monkeypatch):
     leaves = Leaves(records)
     for number in range(5):
         await leaves.remember(Deed("tool", "mail", f"t{number}"), "r", "p", ALWAYS)
+        await leaves.remember(Deed("tool", "mail", f"s{number}"), "r", "p", YES)
     assert [kept.name for kept in Leaves(records).all("mail")] == ["t3", "t4"]
     assert len(leaves._session) == 3

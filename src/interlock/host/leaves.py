@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..auth.records import MemoryRecords, Records
+from ..wire.errors import StoreError
 from ..wire.exchange import LOCAL, Principal
 from .deeds import Deed, Kind
 from .keeping import change
@@ -39,7 +40,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What was approved, for the difference to what is asked for next."""
 
     @property
-    def question(self) -> tuple[str, str, str, str]:
+    def question(self) -> tuple[Kind, str, str, str]:
         return self.kind, self.name, self.rule, self.pin
 
     def answers(self, deed: Deed, rule: str, pin: str) -> bool:
@@ -90,11 +91,20 @@ class Leaves:
             shown=shown,
         )
         place = _place(deed.principal, deed.server)
-        self._session[(place, deed.kind, deed.name, rule, pin)] = kept
+        if leave.scope == "session":
+            self._hold(place, kept)
+            return
+        self._session.pop((place, *kept.question), None)
+        try:  # in one place only: taken back by another process, it must not go on counting here
+            await self._edit(place, lambda before: [*(each for each in before if not _replaces(kept, each)), kept])
+        except StoreError:
+            self._hold(place, kept)  # as long as can be
+            raise
+
+    def _hold(self, place: _Place, kept: Kept) -> None:
+        self._session[(place, *kept.question)] = kept
         if len(self._session) > _MOST_IN_SESSION:
             del self._session[next(iter(self._session))]
-        if leave.scope == "always":
-            await self._edit(place, lambda before: [*(each for each in before if not _replaces(kept, each)), kept])
 
     def _covered(self, deed: Deed, rule: str, pin: str) -> set[str]:
         """Whose data was allowed to go there before: leave for more does not take it back."""
