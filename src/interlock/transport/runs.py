@@ -193,7 +193,7 @@ class _Shift(Coroutine[Any, Any, None]):
         """Work on it until it ends or waits. If it has ended, the next one may begin here too."""
         self.id = id
         self.exchange = exchange
-        self.reply = reply
+        self.reply: Any = reply
         self.cancellable = cancellable
         self._work = work
         runs, task = self._runs, self.task
@@ -223,12 +223,12 @@ class _Shift(Coroutine[Any, Any, None]):
         else:
             del runs.by_id[id]
             reply(id, self._answer)
+        self._forget()
         # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
-        if references == getrefcount(task) and weak_references == getweakrefcount(task) and self._is_fresh():
-            self._work = self.exchange = None
-            if runs.spare is None and not runs.ended:
-                runs.spare = self
-                return
+        kept = references != getrefcount(task) or weak_references != getweakrefcount(task)
+        if not kept and runs.spare is None and not runs.ended and self._is_fresh():
+            runs.spare = self
+            return
         self.end()
         runs.dismiss(self)
 
@@ -245,10 +245,14 @@ class _Shift(Coroutine[Any, Any, None]):
             yield _ENDED
 
     def _is_fresh(self) -> bool:
-        """No cancellation is on its way, also none that was taken back too late; nobody waits for the end of the task;
-        and the context is as it was."""
+        """No cancellation is on its way, also none that was taken back; nobody waits for the end of the task; and the
+        context is as it was."""
         task, parked, own, common = self.task, self._parked, self._context, self._runs.context
-        if task.cancelling() or (parked.done() if parked is not None else getattr(task, "_must_cancel", False)):
+        if (
+            self.cancelled
+            or task.cancelling()
+            or (parked.done() if parked is not None else getattr(task, "_must_cancel", False))
+        ):
             return False
         if getattr(task, "_callbacks", None):
             return False  # somebody waits for this very request to end
@@ -320,8 +324,13 @@ class _Shift(Coroutine[Any, Any, None]):
         self._come_apart()
         raise StopIteration
 
+    def _forget(self) -> None:
+        """A large answer, or a secret in one, is not kept until the next request comes, nor with a task others keep."""
+        self._work = self._answer = self.exchange = self.reply = None
+
     def _come_apart(self) -> None:
         """After the last turn: what holds each other would be garbage that somebody has to look for."""
+        self._forget()
         del self.task, self._worker, self._go_on
 
     def close(self) -> None:
