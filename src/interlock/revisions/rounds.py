@@ -286,7 +286,7 @@ def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:
             return found.name, found.uri, _value.decode(found.arguments), {}
         except msgspec.ValidationError:  # with more members, all of which count
             members = _objects.decode(raw or b"{}")
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)
