@@ -242,6 +242,11 @@ class Questions(msgspec.Struct, eq=False):
             self.stop()
         self._on_quiet = _nobody
 
+    @property
+    def acting(self) -> bool:
+        """Is an act under way?"""
+        return bool(self._acting)
+
     def acts(self, key: str) -> None:
         """An act that must be done once is under way: no round ends meanwhile."""
         if key in self._acting:
