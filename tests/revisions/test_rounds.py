@@ -261,3 +261,17 @@ def test_a_question_is_told_from_another_however_long_it_is(size):
     one, same, other = (form("x" * size + end, "k") for end in ("A", "A", "B"))
     asked = [Questions(0, lambda: None).key_of(question) for question in (one, same, other)]
     assert asked[0] == asked[1] != asked[2]
+
+
+def test_no_question_is_kept_for_another_run():
+    gone = []
+
+    class Said(bytes):
+        def __del__(self):
+            gone.append(bytes(self))
+
+    asked = Question("elicitation/create", {"message": "Pay 10?"}, identity=Said(b"form{}Pay 10?"))
+    key, digest = Questions(0, lambda: None).key_of(asked)
+    del asked
+    assert gone == [b"form{}Pay 10?"]
+    assert Questions(0, lambda: None).key_of(Question("elicitation/create", {}, identity=gone[0])) == (key, digest)
