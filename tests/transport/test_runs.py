@@ -384,6 +384,28 @@ async def test_an_answer_is_let_go_once_it_was_given(waiting, kept):
     await runs.settle(10)
 
 
+async def test_what_a_run_waited_for_first_is_not_kept_until_it_ends():
+    found, event, lives = Replies(), asyncio.Event(), []
+    first = asyncio.get_running_loop().create_future()
+
+    async def goes_on(future):
+        await future
+        del future
+        return await waits(event)
+
+    made = Watched()
+    lives.append(ref(made))
+    found.start(1, goes_on(first))
+    first.set_result(made)
+    del made, first
+    await turns()
+    assert lives[0]() is None and list(found.runs.by_id) == [1]
+    event.set()
+    await turns()
+    assert found.by_id == {1: [b"waited"]}
+    await over(found)
+
+
 # --- what nobody is answered for ---
 
 

@@ -286,8 +286,8 @@ class _Shift(Coroutine[Any, Any, None]):
             return self._park()
         if self._linked:
             return self._step(self._go_on, value)
-        self._linked = True
-        return self._step(self._go_on, None) if self._waits_for is _NOTHING_YET else self._waits_for
+        found = self._link()
+        return self._step(self._go_on, None) if found is _NOTHING_YET else found
 
     def throw(self, error: Any, /, *rest: Any) -> Any:
         if not self._taken:
@@ -296,12 +296,18 @@ class _Shift(Coroutine[Any, Any, None]):
             raise error
         if self._linked:
             return self._step(self._worker.throw, error)
-        self._linked = True
-        if self._waits_for is _NOTHING_YET:
+        found = self._link()
+        if found is _NOTHING_YET:
             return self._step(self._work.throw, error)  # it never begins
-        if isfuture(self._waits_for) and self._waits_for.cancel():
-            return self._waits_for  # what it waits for is cancelled first, and that reaches it: as in every task
+        if isfuture(found) and found.cancel():
+            return found  # what it waits for is cancelled first, and that reaches it: as in every task
         return self._step(self._worker.throw, error)
+
+    def _link(self) -> Any:
+        """What it waits for is from now on the task's to know, which lets go of it, and of its result, in time."""
+        self._linked = True
+        found, self._waits_for = self._waits_for, None
+        return found
 
     def _park(self) -> Any:
         if self._linked:
@@ -334,7 +340,7 @@ class _Shift(Coroutine[Any, Any, None]):
         del self.task, self._worker, self._go_on
 
     def close(self) -> None:
-        if self._taken:
+        if self._work is not None:
             self._work.close()
 
     def __await__(self) -> Generator[Any, Any, None]:
