@@ -693,6 +693,25 @@ async def test_a_call_is_freed_with_its_exchange_without_a_collection():
         gc.enable()
 
 
+async def test_so_is_one_whose_stream_was_kept_alive_and_watched():
+    wire = Wire(part(b"x"))
+    call = wire.call()
+    await call.read(10)
+    await call.tell("notifications/message", {"data": "hello"})
+    call.tick()
+    await asyncio.sleep(0.01)
+    assert call.streaming
+    gc.disable()
+    try:
+        call.close()
+        await asyncio.sleep(0.01)
+        seen = weakref.ref(wire)
+        del call, wire
+        assert seen() is None
+    finally:
+        gc.enable()
+
+
 async def test_a_caller_has_the_address_of_its_connection():
     call = Wire().call()
     assert call.address == ""

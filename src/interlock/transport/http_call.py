@@ -207,6 +207,7 @@ class HttpCall(msgspec.Struct, eq=False):
             self._flusher.cancel()
         for task in self._background:
             task.cancel()
+        self._background.clear()  # else they know each other: a task keeps the frames it was cancelled in
         if self.end is not None and self._task is not None:
             self._task.uncancel()
         self._task = self._exchange = None  # they know this call: without the circle it is freed at once

@@ -18,7 +18,7 @@ _AT_ONCE = 64  # that are being opened
 _QUIET = 5.0  # seconds between two comments here; the default is 15
 _LISTEN_KB = 30.0  # each, that an idle stream of change notices may cost
 _SESSION_KB = 45.0  # each, that a session and its idle stream may cost together
-_KEPT = 0.1  # of the first crowd's RSS that a second one may take beyond it
+_MORE = 0.1  # of the first crowd's RSS that a second one of the same size may take beyond it
 _TELLING = 2.0  # MB of pages that telling a tenth of them of a change takes, at most
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
@@ -104,7 +104,8 @@ async def _crowd(lab: Lab, count: int, what: str, how: Open, most_kb: float) -> 
         await _leave(server, await _open(server, 50, how, problems), problems)
         await server.remember()
         wires = await _open(server, count, how, problems)
-        each = (rss_mb(server.pid) - server.rss) * 1000 / count
+        taken = rss_mb(server.pid) - server.rss
+        each = taken * 1000 / count
         problems.require(each <= most_kb, f"{each:.1f} kB each (bound {most_kb:g})")
         before = cpu_seconds(server.pid)
         comments = sum(await asyncio.gather(*(_comment(wire) for wire in wires)))
@@ -112,16 +113,21 @@ async def _crowd(lab: Lab, count: int, what: str, how: Open, most_kb: float) -> 
         problems.require(comments == len(wires), f"{len(wires) - comments} streams were silent for {3 * _QUIET:g} s")
         told, slowest = await _changes(server, lab, wires, problems)
         await _leave(server, wires, problems)
-        await server.back(problems, each * count / 1000 + _TELLING)
-        kept = rss_mb(server.pid) - server.rss
-        server.rss += kept
-        await _leave(server, await _open(server, count, how, problems), problems)
-        after = await server.back(problems, _KEPT * kept + 2.0)
+        await server.back(problems, taken + _TELLING)
+        second = await _open(server, count, how, problems)
+        again = rss_mb(server.pid) - server.rss
+        problems.require(
+            again <= (1 + _MORE) * taken + _TELLING, f"a second crowd takes {again:.1f} MB, not {taken:.1f}"
+        )
+        await _leave(server, second, problems)
+        after = await server.back(problems, taken + _TELLING)
     result = f"{len(wires):,} open, {each:.1f} kB of RSS each; every one had its comment, for {cpu:.2f} s of CPU time; "
     result += (
         f"{told:,} were told of a change, each its own and nobody else's, the last after {slowest * 1000:.0f} ms; "
     )
-    result += f"{kept:.0f} MB of pages stayed with the process; a second crowd later: {after.removeprefix('then ')}"
+    result += (
+        f"a second crowd takes {again:.0f} MB beside {taken:.0f} MB; when it has gone: {after.removeprefix('then ')}"
+    )
     lab.row(f"idle {what}", f"{count:,} streams", result, problems)
 
 
