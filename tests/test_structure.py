@@ -178,6 +178,7 @@ def test_imports_are_late_only_where_it_pays():
         ("server/context.py", "interlock.server.passing"),
         ("server/context.py", "interlock.server.questions"),
         ("server/context.py", "interlock.server.roots"),
+        ("server/context.py", "interlock.wire.acts"),
         ("server/data.py", "interlock.server.blocks"),
         ("server/fitting.py", "interlock.server.mending"),
         ("server/offers.py", "interlock.server.own_methods"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 
@@ -9,6 +10,7 @@ import pytest
 
 from interlock.revisions.replay import Replay
 from interlock.revisions.rounds import Questions, Round
+from interlock.server.context import BlockingContext
 from interlock.transport.counting_loop import counting
 from interlock.wire.types.capabilities import ClientCapabilities
 from support.doubles import turns
@@ -173,6 +175,39 @@ async def test_an_act_beside_a_question_is_finished_before_the_round_ends():
     assert acts == ["begun", "done"]
     assert (await rounds(GIVEN, asked["requestState"]))["ok"] is True
     assert acts == ["begun", "done"]
+
+
+async def test_an_act_that_asks_fails_where_it_would_wait_for_ever(caplog):
+    async def asks(exchange):
+        async def act():
+            return (await exchange.ask(form("A?", "a")))["action"]
+
+        return {"said": (await exchange.once("pay", act)).decode()}
+
+    rounds = Rounds(asks)
+    assert (await asyncio.wait_for(rounds(), 10))["code"] == -32603
+    assert "ask before it" in caplog.text
+    assert (await rounds(GIVEN))["said"] == '"accept"'  # what is answered already is no question
+
+
+async def test_an_act_in_a_thread_that_asks_fails_too(caplog):
+    async def asks(exchange):
+        blocking = BlockingContext(exchange, asyncio.get_running_loop())
+        act = functools.partial(blocking.once, "pay", lambda: blocking.elicit("A?", int, key="a"))
+        return {"said": await asyncio.to_thread(act)}
+
+    assert (await asyncio.wait_for(Rounds(asks)(), 10))["code"] == -32603
+    assert "ask before it" in caplog.text
+
+
+async def test_what_an_act_left_behind_can_ask_beside_another_act():
+    async def asks(exchange):
+        left = []
+        await exchange.once("begin", lambda: left.append(asyncio.create_task(exchange.ask(form("A?", "a")))))
+        await exchange.once("pay", lambda: asyncio.sleep(0, 1))
+        return await left[0]
+
+    assert list((await asyncio.wait_for(Rounds(asks)(), 10))["inputRequests"]) == ["a"]
 
 
 async def test_an_act_that_failed_counts_as_not_done():

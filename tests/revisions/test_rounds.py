@@ -6,9 +6,9 @@ import json
 import pytest
 from msgspec import Raw
 
-from interlock.revisions.rounds import STATE_REFUSED, Questions
+from interlock.revisions.rounds import STATE_REFUSED, Questions, Round
 from interlock.state.sealing import Seal
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import InvalidParams, LocalError
 from interlock.wire.exchange import Principal, Question
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
@@ -45,6 +45,17 @@ async def test_another_request_cannot_use_it():
     assert await rounds(YES, state, arguments={"a": 2}) == REFUSED
     same = {"b": [2, {"y": 2, "x": 1}], "a": 1}  # the same arguments, written another way
     assert (await rounds(YES, state, arguments=same))["said"] == "accept"
+
+
+@pytest.mark.parametrize(
+    "arguments", [b'{"a":"\xff"}', b'{"a":"\\ud800"}', b'{"a":1e999}'], ids=["bytes", "half a character", "number"]
+)
+def test_arguments_that_cannot_be_read_are_refused(arguments):
+    rules = Rounds(asks).asker.rules
+    for more in (b"", b',"more":1'):
+        raw = Raw(b'{"name":"t","arguments":' + arguments + more + b"}")
+        with pytest.raises(InvalidParams):
+            _ = Round(rules, "tools/call", None, {}, Principal("issuer", "ada"), raw).request
 
 
 async def test_it_expires():
@@ -250,3 +261,17 @@ def test_a_question_is_told_from_another_however_long_it_is(size):
     one, same, other = (form("x" * size + end, "k") for end in ("A", "A", "B"))
     asked = [Questions(0, lambda: None).key_of(question) for question in (one, same, other)]
     assert asked[0] == asked[1] != asked[2]
+
+
+def test_no_question_is_kept_for_another_run():
+    gone = []
+
+    class Said(bytes):
+        def __del__(self):
+            gone.append(bytes(self))
+
+    asked = Question("elicitation/create", {"message": "Pay 10?"}, identity=Said(b"form{}Pay 10?"))
+    key, digest = Questions(0, lambda: None).key_of(asked)
+    del asked
+    assert gone == [b"form{}Pay 10?"]
+    assert Questions(0, lambda: None).key_of(Question("elicitation/create", {}, identity=gone[0])) == (key, digest)

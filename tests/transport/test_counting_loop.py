@@ -22,6 +22,10 @@ def makes_a_task():
     return [asyncio.create_task(nothing(), name="mine")]
 
 
+def makes_a_task_by_name():
+    return [asyncio.get_running_loop().create_task(coro=nothing())]
+
+
 def gathers_two():
     return [asyncio.gather(nothing(), nothing())]
 
@@ -48,7 +52,11 @@ async def added(act):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("act", "count"), [(makes_a_task, 1), (gathers_two, 2), (puts_a_callback_on, 0), (only_makes_a_future, 0)]
+    ("act", "count"),
+    [
+        *((makes_a_task, 1), (makes_a_task_by_name, 1), (gathers_two, 2)),
+        *((puts_a_callback_on, 0), (only_makes_a_future, 0)),
+    ],
 )
 def test_what_is_uses_the_loop_is_counted(kind, act, count):
     loop = KINDS[kind]()

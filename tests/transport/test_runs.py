@@ -334,6 +334,78 @@ async def test_who_comes_behind_a_cancellation_begins_behind_its_effect():
     await over(found)
 
 
+async def test_who_takes_back_its_own_cancellation_leaves_nothing_of_it_to_the_next_one():
+    found = Replies()
+
+    async def takes_back():
+        found.runs.cancel(1)
+        asyncio.current_task().uncancel()
+        return b"too late"
+
+    found.start(1, takes_back())
+    found.start(2, gives())
+    await turns()
+    assert found.by_id == {1: [None], 2: [b"x"]}
+    await over(found)
+
+
+# --- what is kept ---
+
+
+class Watched:
+    """Stands for an answer, and for who takes one: bytes and functions do not tell when they go."""
+
+    def __call__(self, id, answer): ...
+
+
+@pytest.mark.parametrize("waiting", [False, True], ids=["at once", "after a wait"])
+@pytest.mark.parametrize("kept", [False, True], ids=["nobody keeps the task", "its handler keeps it"])
+async def test_an_answer_is_let_go_once_it_was_given(waiting, kept):
+    """A large one, or a secret in one, is not kept until the next request comes."""
+    runs, event, tasks, lives = Runs(asyncio.get_running_loop(), 10), asyncio.Event(), [], []
+
+    def watched():
+        made = Watched()
+        lives.append(ref(made))
+        return made
+
+    async def says():
+        if kept:
+            tasks.append(asyncio.current_task())
+        if waiting:
+            await event.wait()
+        return watched()
+
+    runs.start(1, (says(), None), watched())
+    event.set()
+    await turns()
+    assert [live() for live in lives] == [None, None]
+    runs.end()
+    await runs.settle(10)
+
+
+async def test_what_a_run_waited_for_first_is_not_kept_until_it_ends():
+    found, event, lives = Replies(), asyncio.Event(), []
+    first = asyncio.get_running_loop().create_future()
+
+    async def goes_on(future):
+        await future
+        del future
+        return await waits(event)
+
+    made = Watched()
+    lives.append(ref(made))
+    found.start(1, goes_on(first))
+    first.set_result(made)
+    del made, first
+    await turns()
+    assert lives[0]() is None and list(found.runs.by_id) == [1]
+    event.set()
+    await turns()
+    assert found.by_id == {1: [b"waited"]}
+    await over(found)
+
+
 # --- what nobody is answered for ---
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from ..wire.acts import is_part_of_an_act
+from ..wire.errors import LocalError
 from ..wire.exchange import ENDED, Exchange, Handler, Question, Result
 from .asking import check_can_ask
 from .questions import check_answer
@@ -140,6 +142,8 @@ class Replay(msgspec.Struct, eq=False):
             self._over = True
             questions.digests[key], questions.open[key] = digest, question
             raise asyncio.CancelledError(ENDED)
+        if questions.acting and is_part_of_an_act():  # which the round waits for, as it would for the answer
+            raise LocalError("what is done once() cannot ask: ask before it, and give it the answer")
         questions.add(key, digest, question, alone=task is self._task)
         waiting: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(waiting)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -29,8 +28,6 @@ STATE_REFUSED = "requestState is not valid for this request: start again without
 """The one text for every state that is not ours, not theirs, not of this request or not of this time."""
 _TURNS = 4  # enough for a task that was just made to ask too, and for a failure beside it to withdraw a question
 _DIGEST = 16  # bytes
-_SHORT = 1024  # bytes of a question up to which its digest is kept: it is asked again in every round
-_KEPT = 256  # digests
 _WORDS = {"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -178,7 +175,7 @@ class Questions(msgspec.Struct, eq=False):
     def key_of(self, question: Question) -> tuple[str, bytes]:
         """The key of a question, and its digest."""
         said = question.identity or _sorted([question.method, question.params])
-        digest = _digest(said) if len(said) > _SHORT else _digest_again(said)
+        digest = _digest(said)  # made anew: a question may hold what is nobody else's, and is kept for no other run
         key = question.key or self._derived_key(question.method, digest)
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
@@ -242,6 +239,11 @@ class Questions(msgspec.Struct, eq=False):
             self.stop()
         self._on_quiet = _nobody
 
+    @property
+    def acting(self) -> bool:
+        """Is an act under way?"""
+        return bool(self._acting)
+
     def acts(self, key: str) -> None:
         """An act that must be done once is under way: no round ends meanwhile."""
         if key in self._acting:
@@ -259,9 +261,6 @@ _sorted = msgspec.json.Encoder(order="sorted").encode  # the same bytes however 
 
 def _digest(said: bytes) -> bytes:
     return blake2b(said, digest_size=_DIGEST).digest()
-
-
-_digest_again = lru_cache(_KEPT)(_digest)
 
 
 class _Known(msgspec.Struct, forbid_unknown_fields=True):
@@ -286,7 +285,7 @@ def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:
             return found.name, found.uri, _value.decode(found.arguments), {}
         except msgspec.ValidationError:  # with more members, all of which count
             members = _objects.decode(raw or b"{}")
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
     for name in ("_meta", "inputResponses", "requestState"):
         members.pop(name, None)

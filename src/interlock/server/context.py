@@ -298,9 +298,12 @@ class BlockingContext(Context):
         """`act` runs in this thread."""
         done: bytes | None = self._asked(self._begin_once(key))
         if done is None:
+            from ..wire.acts import part_of_an_act  # few handlers have any
+
             result: bytes | None = None
             try:
-                done = result = encode(act())
+                with part_of_an_act():
+                    done = result = encode(act())
             finally:
                 self._asked(self._end_once(key, result))
         return _decoded(done, wanted)

@@ -19,9 +19,9 @@ def counting(kind: type[asyncio.AbstractEventLoop]) -> Callable[[], asyncio.Abst
     make: Callable[..., asyncio.Task[Any]] = kind.create_task
     look: Callable[[Any], float] = kind.time
 
-    def create_task(self: Any, work: Any, **named: Any) -> asyncio.Task[Any]:
+    def create_task(self: Any, coro: Any, **named: Any) -> asyncio.Task[Any]:
         self.uses += 1
-        return make(self, work, **named)
+        return make(self, coro, **named)
 
     def time(self: Any) -> float:
         self.uses += 1

@@ -193,7 +193,7 @@ class _Shift(Coroutine[Any, Any, None]):
         """Work on it until it ends or waits. If it has ended, the next one may begin here too."""
         self.id = id
         self.exchange = exchange
-        self.reply = reply
+        self.reply: Any = reply
         self.cancellable = cancellable
         self._work = work
         runs, task = self._runs, self.task
@@ -223,12 +223,12 @@ class _Shift(Coroutine[Any, Any, None]):
         else:
             del runs.by_id[id]
             reply(id, self._answer)
+        self._forget()
         # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
-        if references == getrefcount(task) and weak_references == getweakrefcount(task) and self._is_fresh():
-            self._work = self.exchange = None
-            if runs.spare is None and not runs.ended:
-                runs.spare = self
-                return
+        kept = references != getrefcount(task) or weak_references != getweakrefcount(task)
+        if not kept and runs.spare is None and not runs.ended and self._is_fresh():
+            runs.spare = self
+            return
         self.end()
         runs.dismiss(self)
 
@@ -245,10 +245,14 @@ class _Shift(Coroutine[Any, Any, None]):
             yield _ENDED
 
     def _is_fresh(self) -> bool:
-        """No cancellation is on its way, also none that was taken back too late; nobody waits for the end of the task;
-        and the context is as it was."""
+        """No cancellation is on its way, also none that was taken back; nobody waits for the end of the task; and the
+        context is as it was."""
         task, parked, own, common = self.task, self._parked, self._context, self._runs.context
-        if task.cancelling() or (parked.done() if parked is not None else getattr(task, "_must_cancel", False)):
+        if (
+            self.cancelled
+            or task.cancelling()
+            or (parked.done() if parked is not None else getattr(task, "_must_cancel", False))
+        ):
             return False
         if getattr(task, "_callbacks", None):
             return False  # somebody waits for this very request to end
@@ -282,8 +286,8 @@ class _Shift(Coroutine[Any, Any, None]):
             return self._park()
         if self._linked:
             return self._step(self._go_on, value)
-        self._linked = True
-        return self._step(self._go_on, None) if self._waits_for is _NOTHING_YET else self._waits_for
+        found = self._link()
+        return self._step(self._go_on, None) if found is _NOTHING_YET else found
 
     def throw(self, error: Any, /, *rest: Any) -> Any:
         if not self._taken:
@@ -292,12 +296,18 @@ class _Shift(Coroutine[Any, Any, None]):
             raise error
         if self._linked:
             return self._step(self._worker.throw, error)
-        self._linked = True
-        if self._waits_for is _NOTHING_YET:
+        found = self._link()
+        if found is _NOTHING_YET:
             return self._step(self._work.throw, error)  # it never begins
-        if isfuture(self._waits_for) and self._waits_for.cancel():
-            return self._waits_for  # what it waits for is cancelled first, and that reaches it: as in every task
+        if isfuture(found) and found.cancel():
+            return found  # what it waits for is cancelled first, and that reaches it: as in every task
         return self._step(self._worker.throw, error)
+
+    def _link(self) -> Any:
+        """What it waits for is from now on the task's to know, which lets go of it, and of its result, in time."""
+        self._linked = True
+        found, self._waits_for = self._waits_for, None
+        return found
 
     def _park(self) -> Any:
         if self._linked:
@@ -320,12 +330,17 @@ class _Shift(Coroutine[Any, Any, None]):
         self._come_apart()
         raise StopIteration
 
+    def _forget(self) -> None:
+        """A large answer, or a secret in one, is not kept until the next request comes, nor with a task others keep."""
+        self._work = self._answer = self.exchange = self.reply = None
+
     def _come_apart(self) -> None:
         """After the last turn: what holds each other would be garbage that somebody has to look for."""
+        self._forget()
         del self.task, self._worker, self._go_on
 
     def close(self) -> None:
-        if self._taken:
+        if self._work is not None:
             self._work.close()
 
     def __await__(self) -> Generator[Any, Any, None]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
 from .errors import LocalError
 from .frames import encode
 
-__all__ = ["Acts", "Record"]
+__all__ = ["Acts", "Record", "is_part_of_an_act", "part_of_an_act"]
 
 
 class Record(Protocol):
@@ -69,11 +70,13 @@ class Acts:
             if not inspect.isawaitable(given):
                 result = encode(given)
                 record.end_once(key, result)
+                doing.over.set()
                 return result
             self._under_way[key] = doing
             doing.go_on(given, lambda result: self._end(record, key, result))
         except BaseException:
             record.end_once(key, None)
+            doing.over.set()
             raise
         finally:
             _inside.reset(within)
@@ -137,6 +140,23 @@ class _Act:
 
 _inside: ContextVar[tuple[_Act, ...]] = ContextVar("interlock acts", default=())
 """The acts that the code now running is part of."""
+
+
+def is_part_of_an_act() -> bool:
+    """Does an act that is under way wait for the code now running? What it left behind may go on without it."""
+    return any(not act.over.is_set() for act in _inside.get())
+
+
+@contextmanager
+def part_of_an_act() -> Generator[None]:
+    """For an act that runs in the thread of who wants it; what it does on the loop is part of it there too."""
+    doing = _Act()
+    within = _inside.set((*_inside.get(), doing))
+    try:
+        yield
+    finally:
+        _inside.reset(within)
+        doing.over.set()
 
 
 def _drop(work: Awaitable[Any]) -> None:
