@@ -123,8 +123,12 @@ async def connected(
 
 
 async def settled(peer: WirePeer) -> None:
-    """A barrier for change notices: requests that go all the way in, where a ping is answered at the door."""
-    for _ in range(2):
+    """A barrier for change notices: requests that go all the way in, where a ping is answered at the door.
+
+    A request is answered in the turn of the loop that reads it; a notice takes some turns more from who changes to who
+    listens to the wire, and as many requests as that must come behind it.
+    """
+    for _ in range(8):
         await peer.request("tools/list", {})
 
 
