@@ -1,9 +1,10 @@
 """The measures and their order: in every round each contestant has its turn, A-B-C-A-B-C."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 import probes
 from client_rounds import AT_ONCE, Clients
@@ -242,16 +243,22 @@ class Bench(Rounds):
                 )
 
     def _call_plainly(self, contestant: Contestant, number: int) -> None:
-        """How many calls of an async function one of a plain function costs; two processes, one after the other."""
-        rates = [self._rate(contestant.command, HANDSHAKE)]
-        rates.append(self._rate((*contestant.command[:-1], str(SERVERS / "sync_server.py")), HANDSHAKE))
-        self._keep("sync", contestant, number, rates[0] / rates[1])
+        """How many calls of an async function one of a plain function costs; two processes, which take turns."""
+        plain = (*contestant.command[:-1], str(SERVERS / "sync_server.py"))
+        seconds = self._plan.pipelined_seconds
+        with self._warm(contestant.command) as asynchronous, self._warm(plain) as synchronous:
+            drivers, ratios = (asynchronous, synchronous), list[float]()
+            for _ in range(self._plan.windows):
+                rates = [driver.pipelined_per_second(seconds) for driver in drivers]
+                ratios.append(rates[0] / rates[1])
+        self._keep("sync", contestant, number, median(ratios))
 
-    def _rate(self, command: tuple[str, ...], era: Era) -> float:
-        with Driver(command, REPOSITORY, era, SERVER_SECONDS) as driver:
+    @contextmanager
+    def _warm(self, command: tuple[str, ...]) -> Iterator[Driver]:
+        with Driver(command, REPOSITORY, HANDSHAKE, SERVER_SECONDS) as driver:
             driver.first_answer_ms()
             driver.warm_up(self._plan.warm_up_block_seconds)
-            return driver.pipelined_per_second(self._plan.pipelined_seconds)
+            yield driver
 
     def _list(self, contestant: Contestant, era: Era, key: Key, number: int) -> None:
         assert contestant.list_command is not None

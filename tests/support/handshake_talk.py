@@ -38,9 +38,11 @@ def together(peer: WirePeer, *frames: Any, judged: bool = True) -> None:
 
 
 async def barrier(peer: WirePeer) -> None:
-    """Two requests, one answered by the edge and one by a handler: whatever was to be said before was said."""
+    """A request answered by the edge, and as many by a handler as turns of the loop that a notice may take to the wire:
+    whatever was to be said before was said."""
     await peer.request("ping")
-    await peer.request("tools/list", {})
+    for _ in range(6):
+        await peer.request("tools/list", {})
 
 
 async def answered(peer: WirePeer, id: Any) -> dict[str, Any]:
