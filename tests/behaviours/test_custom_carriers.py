@@ -131,7 +131,7 @@ async def test_a_carrier_delivers_every_message_once_in_order_and_nothing_else(c
 async def test_one_connection_hears_nothing_of_another(pair):
     server = fresh("support.servers.changing").server
     async with connected(server, pair=pair) as one, connected(server, pair=pair) as other:
-        await listen(one, {"toolsListChanged": True}, id=5)
+        await listen(one, {"toolsListChanged": True}, id=5000)
         meta = {"progressToken": "p"}
         waiting = {"name": "wait", "arguments": {"name": "x"}}
         one.send(one.frame("tools/call", waiting, id="long", meta=meta))
@@ -141,6 +141,6 @@ async def test_one_connection_hears_nothing_of_another(pair):
         await settled(other)
         await settled(one)
         assert other.heard == []
-        assert [same(tag_of(frame), 5) for frame in one.heard] == [True]
+        assert [same(tag_of(frame), 5000) for frame in one.heard] == [True]
         stopped = await one.result("tools/call", {"name": "was_stopped", "arguments": {"name": "x"}})
         assert stopped["content"][0]["text"] == "False"
