@@ -27,6 +27,15 @@ class Connection:
         whole, self.came = self.came, b""
         return whole
 
+    def is_closed(self) -> bool:
+        """Has the server closed it, while nothing was under way?"""
+        try:
+            return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def exchange(self, request: bytes) -> bytes:
         self.socket.sendall(request)
         while (response := self.read()) is None:

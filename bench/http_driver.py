@@ -86,6 +86,13 @@ class HttpDriver:
         self._load = talk(self.port, self.exchange)
         self._next = 0
 
+    def _renew(self) -> None:
+        """Some servers close what is quiet for five seconds, and others had their turns meanwhile."""
+        for place, connection in enumerate(self._connections):
+            if connection.is_closed():
+                connection.socket.close()
+                self._connections[place] = Connection(self.port, self._deadline_seconds)
+
     def exchange(self, request: bytes) -> bytes:
         return self._connections[0].exchange(request)
 
@@ -114,6 +121,7 @@ class HttpDriver:
 
     def per_second(self, seconds: float) -> float:
         """Calls per second with one call under way on every connection."""
+        self._renew()
         first = self._next
         responses: list[bytes] = []
         with no_garbage_collection():
@@ -163,6 +171,7 @@ class HttpDriver:
 
     def paced(self, rate: float, seconds: float) -> Paced:
         """Calls at this rate for so long, behind as many as lead in: the server has rested, and its caches are cold."""
+        self._renew()
         first, lead = self._next, int(rate * _LEAD_SECONDS)
         posts = self._load.posts[first : first + lead + max(1, int(rate * seconds))]
         paced = Paced(self._connections, posts, rate, self._deadline)
