@@ -39,13 +39,13 @@ from .http_server_session import Asked, Session, Surroundings
 from .http_streams import Keeping, Reader, Shelf, Stream
 from .living import Lives
 
-__all__ = ["BUSY", "ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
+__all__ = ["ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
 
 _SWEEPS = 4  # looks for sessions to end, in the shortest time after which one ends
 _SAID_BYTES = 64 * MIB  # that clients said of themselves, of all sessions together; a further one is refused with 503
 _LAST_SECONDS = 1.0  # for cancelled runs to end, when the server stops
 _ACCEPTED, ENDED = HttpRefusal(202), HttpRefusal(204)
-BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
+_BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 NO_EVENTS = HttpRefusal.saying(406, "Accept must allow text/event-stream: GET opens a stream")
 
 
@@ -151,9 +151,12 @@ class Sessions:
         else:
             await self._accept(call, session)
 
-    def _serve_one(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
+    def _check_busy(self) -> None:
         if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(BUSY)
+            raise TurnedAway(_BUSY)
+
+    def _serve_one(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
+        self._check_busy()
         replies = session.request(frame, call.address, call.events)
         if replies.answer is not None and call.whole:
             return call.respond(200, replies.answer)  # the usual end, with nothing to come back to
@@ -161,8 +164,7 @@ class Sessions:
         return self._deliver(call, session, stream, reader, False)
 
     def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
-        if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(BUSY)
+        self._check_busy()
         stream, reader = session.requests(asked, call.address, call.events)
         return self._deliver(call, session, stream, reader, array)
 
@@ -175,8 +177,7 @@ class Sessions:
             raise TurnedAway(NO_SESSION)
         self._now(call.loop)
         self._check_room(caller_of(principal, call.address), len(body))
-        if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(BUSY)
+        self._check_busy()
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
         session = self._begin(new_id(), principal, call.address)
         self._enter(session, len(body))

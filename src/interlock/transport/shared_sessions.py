@@ -31,7 +31,7 @@ from ..wire.shares import caller_of
 from .colleagues import Mail, worker_of
 from .http_call import HttpCall
 from .http_server_session import Asked, Session
-from .http_sessions import BUSY, ENDED, NO_EVENTS, Sessions
+from .http_sessions import ENDED, NO_EVENTS, Sessions
 from .http_streams import Reader, Stream
 from .log_reader import LogReader
 from .shared_session import SharedSession
@@ -108,8 +108,7 @@ class SharedSessions(Sessions):
         return self._serve(call, session, [frame])
 
     async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
-        if self._around.running >= self._limits.in_flight:
-            raise TurnedAway(BUSY)
+        self._check_busy()
         stream, reader = session.requests(asked, call.address, call.events)
         await self._deliver(call, session, stream, reader, array)  # also what is answered: it may have to be written
 

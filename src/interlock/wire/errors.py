@@ -32,7 +32,7 @@
     │   ├── HeaderMismatch            -32020
     │   ├── CannotAsk                 -32021, -32601 in the handshake revisions
     │   ├── UnsupportedVersion        -32022
-    │   └── UrlElicitationRequired    -32042, 2025-11-25 only
+    │   └── UrlElicitationRequired    -32042, in the last handshake revision only
     ├── ConnectionEnded               the connection is gone
     │   ├── ConnectionClosed          we closed it
     │   ├── ConnectionLost (sent)     it broke, or the peer stopped answering

@@ -122,7 +122,7 @@ def is_batch(line: bytes) -> bool:
 
 
 def read_batch(line: bytes, limits: Limits = DEFAULT_LIMITS) -> list[Frame | BadFrame]:
-    """Decode an array of messages (2025-03-26): each element on its own, the array as a whole bounded."""
+    """Decode an array of messages, where a revision has them: each element on its own, the array as a whole bounded."""
     try:
         parts = _arrays.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -286,7 +286,7 @@ def encode_result(id: Id, result: Mapping[str, Any] | Raw) -> bytes:
 
 
 def encode_error(id: Id | None, error: Refused) -> ErrorAnswer:
-    """An error answer; without an id when the request's could not be read (2025-11-25 basic/index#responses)."""
+    """An error answer; without an id when the request's could not be read (basic/index#responses)."""
     told: dict[str, Any] = {"code": error.code, "message": _one_line(error.message)}
     if error.data is not None:
         told["data"] = error.data

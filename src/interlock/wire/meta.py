@@ -1,6 +1,6 @@
 """`_meta`: the grammar of its keys, the reserved ones, and what a request says there.
 
-Key grammar: basic/index#meta (2025-06-18 and later): `prefix/name`, the prefix of dot-separated labels.
+Key grammar: basic/index#meta: `prefix/name`, the prefix of dot-separated labels.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def is_valid_key(key: str) -> bool:
 def is_reserved_key(key: str) -> bool:
     """Reserved for MCP in either wording.
 
-    2025-06-18 reserves a prefix in which a label `mcp` or `modelcontextprotocol` has another label behind it,
-    2025-11-25 one whose second label is one of them. `com.example.mcp/` is free in both.
+    The older one reserves a prefix in which a label `mcp` or `modelcontextprotocol` has another label behind it,
+    the newer one a prefix whose second label is one of them. `com.example.mcp/` is free in both.
     """
     prefix, slash, _ = key.rpartition("/")
     if not slash:

@@ -29,7 +29,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     gate: str | None = None
     """The server capability it stands behind."""
     cacheable: bool = False
-    """Carries ttlMs and cacheScope (2026-07-28 server/utilities/caching)."""
+    """Carries ttlMs and cacheScope (server/utilities/caching)."""
     may_ask: bool = False
     """May its handler ask the client something before it answers?"""
     named_by: str | None = None

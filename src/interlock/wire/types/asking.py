@@ -10,7 +10,7 @@ __all__ = ["MayAskParams"]
 
 
 class MayAskParams(Noun):
-    """Params of a method whose handler may ask the client (2026-07-28 basic/patterns/mrtr)."""
+    """Params of a method whose handler may ask the client (basic/patterns/mrtr)."""
 
     input_responses: dict[str, Raw] | UnsetType = UNSET
     request_state: str | UnsetType = UNSET

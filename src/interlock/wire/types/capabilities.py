@@ -22,7 +22,7 @@ class ClientCapabilities(Noun):
 
     def can(self, path: str) -> bool:
         """Is `elicitation`, `elicitation.url`, `sampling.tools`, `extensions.<id>` … declared?"""
-        if path == "elicitation.form":  # an empty object means form only (2025-11-25 client/elicitation)
+        if path == "elicitation.form":  # an empty object means form only (client/elicitation)
             forms = self.elicitation
             return forms is not UNSET and (isinstance(forms.get("form"), dict) or "url" not in forms)
         head, _, rest = path.partition(".")
