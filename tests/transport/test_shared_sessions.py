@@ -6,9 +6,12 @@ import json
 import pytest
 
 from interlock import Context, Server
+from interlock.revisions.http_session_rules import TurnedAway
 from interlock.state.sqlite_store import SQLiteStore
+from interlock.transport.colleagues import Mail
 from interlock.transport.http_server import HttpApp, SessionBounds
-from interlock.wire.exchange import Principal
+from interlock.transport.sharing import owner_of
+from interlock.wire.exchange import ANONYMOUS, Principal
 from support.asgi import call_tool, post
 from support.sessions import OverSession, events_of, said, send
 
@@ -556,3 +559,42 @@ async def test_what_a_client_says_of_itself_must_fit_into_the_store(tmp_path):
         answer = await send(office[0].app, "POST", json.loads(json.dumps(hello))).answer()
         assert (answer.status, "mcp-session-id" in answer.headers) == (400, False)
         assert len(office[0].app._sessions) == 0
+
+
+async def scribble(worker, peer, value):
+    """Over its record, as another version of this library may."""
+    state, sessions = worker.app._sharing.state, worker.app._sessions
+    key, owner = sessions._key(peer.id), owner_of(ANONYMOUS)
+    entry = await state.get(key, owner=owner)
+    assert await state.put(key, value, until=entry.until, owner=owner, expect=entry.version)
+
+
+@pytest.mark.parametrize("value", [b"\x00\xff", b'{"revision": 5}', b"{}"])
+async def test_a_session_whose_record_nobody_can_read_has_ended(tmp_path, value, caplog):
+    async with Office(tmp_path) as office, office.open() as peer:
+        await scribble(office[0], peer, value)
+        for worker in (office[1], office[0]):  # one that never had it, and the one that has it
+            for verb in ("GET", "POST"):
+                refused = await (at(peer, worker).call("ping") if verb == "POST" else peer.send(verb)).answer()
+                assert refused.status == 404
+        assert len(office[0].app._sessions) == len(office[1].app._sessions) == 0
+    assert "cannot be read" in caplog.text and "Traceback" not in caplog.text
+
+
+async def test_who_writes_over_a_record_that_nobody_can_read_gives_up(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        session = office[0].app._sessions._by_id[peer.id]
+        await scribble(office[0], peer, b"x")
+        session.speaker = 999  # something to write
+        with pytest.raises(TurnedAway):
+            async with asyncio.timeout(20):
+                await office[0].app._sessions._keep(session)
+        assert session.end is not None
+
+
+async def test_a_change_that_nobody_can_read_ends_what_is_here(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions = office[0].app._sessions
+        await scribble(office[0], peer, b"x")
+        await sessions._changed(Mail("changed", peer.id, sender=999))
+        assert len(sessions) == 0

@@ -169,9 +169,11 @@ class Colleagues:
     # --- reading ----------------------------------------------------------------------------------
 
     async def _read(self, to: int, position: int) -> None:
-        stream = self._stream(to)
+        stream, missed = self._stream(to), False
         while True:
             try:
+                if missed:
+                    position, missed = await self._state.last(stream), False
                 await self._state.wait(stream, position, seconds=_KEPT)
                 for event in await self._state.read(stream, position):
                     position = event.id
@@ -180,7 +182,7 @@ class Colleagues:
                     await self._state.trim(stream, position)
             except EventsGone:  # it stood still for longer than messages are kept: others took it for dead
                 log.warning("! worker %d has missed messages of others", self.number)
-                position = await self._state.last(stream)
+                missed = True
             except NotOpen:
                 return
             except StoreError as error:

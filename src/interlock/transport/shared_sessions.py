@@ -13,6 +13,8 @@ import time
 from collections.abc import Awaitable
 from typing import Any
 
+import msgspec
+
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
@@ -164,8 +166,9 @@ class SharedSessions(Sessions):
             return
         if session is None:
             session = self._rebuild(id, principal, call.address, entry)
-        elif _shared(session).version < entry.version:
-            self._adopt(_shared(session), entry)
+        elif _shared(session).version < entry.version and not self._adopt(_shared(session), entry):
+            session.finish()
+            return
         await self._touch(_shared(session), entry)
 
     def _rebuild(self, id: str, principal: Principal, address: str, entry: Entry) -> Session:
@@ -178,7 +181,13 @@ class SharedSessions(Sessions):
         return session
 
     def _adopt(self, session: SharedSession, entry: Entry) -> bool:
-        return session.adopt(decode_record(entry.value), entry.version)
+        """False: it cannot be served here any more. What another version of this library wrote may be unreadable."""
+        try:
+            record = decode_record(entry.value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            log.warning("! the record of a session cannot be read: its client has to begin again")
+            return False
+        return session.adopt(record, entry.version)
 
     async def _touch(self, session: SharedSession, entry: Entry) -> None:
         """It is in use. Written only now and then."""
@@ -207,10 +216,9 @@ class SharedSessions(Sessions):
                     await self._sharing.colleagues.tell_all(Mail("changed", session.id))
                 continue
             entry = await self._sharing.state.get(key, owner=owner)
-            if entry is None:
+            if entry is None or not self._adopt(session, entry):
                 session.finish()
                 raise TurnedAway(UNKNOWN)
-            self._adopt(session, entry)
 
     async def _put(self, session: SharedSession, key: str, value: bytes, **facts: Any) -> int:
         try:
@@ -293,10 +301,8 @@ class SharedSessions(Sessions):
         if session is None or mail.sender == self._sharing.colleagues.number:
             return
         entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
-        if entry is None:
+        if entry is None or (session.version < entry.version and not self._adopt(session, entry)):
             session.finish()
-        elif session.version < entry.version:
-            self._adopt(session, entry)
 
     async def _ended_elsewhere(self, mail: Mail) -> None:
         session = self._here(mail)
