@@ -11,6 +11,7 @@ from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport.colleagues import Mail
 from interlock.transport.http_server import HttpApp, SessionBounds
 from interlock.transport.sharing import owner_of
+from interlock.wire.errors import StoreError
 from interlock.wire.exchange import ANONYMOUS, Principal
 from support.asgi import call_tool, post
 from support.sessions import OverSession, events_of, said, send
@@ -170,6 +171,34 @@ async def test_a_session_belongs_to_who_began_it_at_every_worker(tmp_path):
             ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
             assert (await peer.post(ping, x_who="bob").answer()).status == 404
             assert (await peer.post(ping).answer()).status == 200
+
+
+async def test_who_names_anothers_session_ends_nothing_in_it(tmp_path):
+    def check(headers):
+        return Principal("test", headers.get("x-who", "nobody"))
+
+    async with Office(tmp_path, authenticate=check) as office, office.open(x_who="ann") as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        for verb in ("GET", "DELETE"):
+            assert (await peer.send(verb, x_who="bob").answer()).status == 404
+        office[0].go.set()
+        assert texts(await talk.answer()) == [0, 1, "waited"]
+
+
+async def test_a_call_that_could_not_be_written_down_leaves_no_stream(tmp_path):
+    async def fail(session):
+        raise StoreError("locked")
+
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions = office[0].app._sessions
+        settle, sessions._settle = sessions._settle, fail
+        assert (await peer.call("ping").answer()).status == 503
+        assert (await peer.tool("wait", 7).answer()).status == 503
+        office[0].go.set()
+        await until(lambda: not sessions.running)
+        sessions._settle = settle
+        assert not [name for name in sessions._by_id[peer.id]._streams if not name & 1]
 
 
 async def test_a_session_that_nobody_uses_ends_at_all(tmp_path):

@@ -125,6 +125,8 @@ class SharedSessions(Sessions):
             await self._settle(_shared(session))
         except BaseException:
             stream.detach(reader)
+            if stream.ended:
+                session.forget(stream)  # what runs on is forgotten with its answer
             raise
         await super()._deliver(call, session, stream, reader, array, resumed=resumed)
 
