@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from interlock import Context, Server
@@ -627,3 +628,75 @@ async def test_a_change_that_nobody_can_read_ends_what_is_here(tmp_path):
         await scribble(office[0], peer, b"x")
         await sessions._changed(Mail("changed", peer.id, sender=999))
         assert len(sessions) == 0
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_stream_that_begins_as_its_session_ends_ends_with_it(tmp_path, resumed):
+    async with Office(tmp_path) as office, office.open() as peer:
+        standing = peer.get()
+        await standing.heard(2)
+        ending = OverSession(office[0].app)
+        ending.id = peer.id
+        sessions = office[1].app._sessions
+
+        async def end(*_):
+            assert (await ending.send("DELETE").answer()).status == 204
+            await until(lambda: not len(sessions))
+
+        sessions._say_who_reads = sessions._speak = end
+        talk = at(peer, office[1]).get(last_id(standing) if resumed else None)
+        answer = await talk.answer()
+        assert answer.complete and answer.status == (200 if resumed else 404)
+        assert said(answer) == []
+
+
+async def test_a_session_in_use_is_written_only_now_and_then(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions, owner = office[0].app._sessions, owner_of(ANONYMOUS)
+        session, state = sessions._by_id[peer.id], office[0].app._sharing.state
+        before = await state.get(sessions._key(peer.id), owner=owner)
+        assert (await peer.call("ping").answer()).status == 200
+        assert await state.get(sessions._key(peer.id), owner=owner) == before
+        aged = msgspec.structs.replace(before, until=0.0)
+        session.version -= 1  # somebody has changed it, which is not known here yet
+        await sessions._touch(session, aged)
+        assert session.version == before.version - 1  # and will be
+        later = await state.get(sessions._key(peer.id), owner=owner)
+        assert later.version > before.version and later.until >= before.until
+
+
+async def test_what_runs_for_nobody_keeps_its_session_at_its_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        await leave(talk)
+        sessions = office[0].app._sessions
+        session = sessions._by_id[peer.id]
+        session.used, session.may_listen, session.speaker = float("-inf"), False, 0
+        assert not session.busy and not sessions._is_unused(session)
+        office[0].go.set()
+        await until(lambda: session.idle)
+        assert sessions._is_unused(session)
+
+
+async def test_what_is_read_lasts_with_its_session(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        talk = peer.get()
+        await talk.heard(2)
+        session = office[0].app._sessions._by_id[peer.id]
+        lasted = []
+        for stream in session.open_streams():
+            stream.lasts = lambda: lasted.append(1) or asyncio.sleep(0)
+        await office[0].app._sessions._look_after(session)
+        assert lasted
+        await leave(talk)
+
+
+async def test_the_end_of_a_session_cancels_what_runs_at_another_worker(tmp_path):
+    bounds = SessionBounds(lease=20.0, unready=1800.0)  # so long that nobody looks by himself
+    async with Office(tmp_path, sessions=bounds) as office, office.open() as peer:
+        talk = at(peer, office[1]).tool("wait", 7, steps=1)
+        await talk.heard(2)
+        assert (await at(peer, office[0]).send("DELETE").answer()).status == 204
+        await until(lambda: office[1].cancelled)
+        await talk.answer()

@@ -259,6 +259,8 @@ class SharedSessions(Sessions):
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
         await session.come_to_rest()
+        if session.end is not None:  # while this one waited: nobody would ever end a stream that begins now
+            raise TurnedAway(UNKNOWN)
         stream = session.standing()
         reader = stream.attach()
         assert isinstance(stream, LoggedStream)
@@ -283,7 +285,7 @@ class SharedSessions(Sessions):
         finally:
             session.busy -= 1
             session.used = asyncio.get_running_loop().time()
-        if standing and not call.answered:
+        if standing:
             await self._listen(call, session, resumed=True)  # what comes next is said here
 
     async def _say_who_reads(self, session: SharedSession, name: int, standing: bool) -> None:
@@ -384,14 +386,16 @@ class SharedSessions(Sessions):
 
 
 async def _guarded(call: HttpCall, work: Awaitable[None]) -> None:
-    """What is turned away is told why; without its store an endpoint is 503, or ends the stream that has begun."""
+    """What is turned away is told why; without its store an endpoint is 503. A stream that has begun ends instead."""
     try:
         await work
+        return
     except TurnedAway as away:
-        await call.refuse(away.refusal)
+        refusal = away.refusal
     except UNUSABLE as error:
         log.warning("! a request of a session was refused: %s", error)
-        await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
+        refusal = _FAILED
+    await (call.end_events(b"") if call.streaming else call.refuse(refusal))
 
 
 async def _attend(session: SharedSession) -> None:
