@@ -179,3 +179,13 @@ async def test_one_who_missed_something_hears_on_though_the_store_fails_at_that_
                 await asyncio.sleep(0.02)
     assert inbox[0][:2] == ("note", b"heard")
     assert "could not read its messages: locked" in caplog.text
+
+
+async def test_what_all_read_has_no_end_at_which_its_ids_would_begin_again():
+    now = [1000.0]
+    store = MemoryStore(clock=lambda: now[0])
+    async with together(1, store=store) as ([found], [inbox]):
+        await found.tell_all(Mail("note"))
+        await until(lambda: len(inbox) == 1)
+        now[0] = 1e12
+        assert await store.last(found._stream(0)) == 1

@@ -184,7 +184,7 @@ class Bounded(HttpToolsProtocol):
         if version != "1.1":
             self.take_older(version)
         url = parse_url(self.url)
-        if url.host is not None:
+        if url.host:
             self.take_authority(url)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
