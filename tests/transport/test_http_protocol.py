@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from interlock import Context, Server
 from interlock.transport import http_protocol
 from interlock.transport.http_server import Timing
+from interlock.wire.sse import EventParser
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
 from support.virtual_time import virtual_time
@@ -397,6 +398,14 @@ async def test_an_offer_may_want_the_connection_closed():
         assert await raw.ended() == b""
 
 
+async def test_an_offer_of_an_older_http_makes_it_no_newer():
+    async with served(House().app) as port, connection(port) as raw:
+        offer = http(HI, {**UPGRADE, "connection": "keep-alive, Upgrade"}).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+        raw.write(offer)
+        assert (await raw.response()).status == 200
+        await raw.ended()
+
+
 async def test_this_is_no_proxy():
     async with served(House().app) as port, connection(port) as raw:
         raw.write(b"CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -620,6 +629,17 @@ async def test_a_client_of_an_older_http_is_told_nothing_before_its_answer():
         await asyncio.sleep(0.02)
         raw.write(b"}")
         assert (await raw.head())[0] == 200
+
+
+async def test_a_stream_for_a_client_of_an_older_http_is_as_long_as_its_connection():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(LISTEN).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+        status, headers = await raw.head()
+        assert (status, headers["connection"], "transfer-encoding" in headers) == (200, "close", False)
+        house.app.stop()
+        said = EventParser(10_000).feed(await raw.ended())
+        assert json.loads(said[-1].data)["id"] == "L"
 
 
 @pytest.mark.parametrize(

@@ -268,4 +268,7 @@ async def test_what_is_read_elsewhere_is_never_too_full_for_a_notification():
         stream.follow()  # with more before it than may wait for nobody
         await stream.tell(b'{"method":"told"}')
         await stream.settle()
-        assert [event.data[1:] for event in await stream.log.read(0)][1:] == [b'{"method":"long"}', b'{"method":"told"}']
+        assert [event.data[1:] for event in await stream.log.read(0)][1:] == [
+            b'{"method":"long"}',
+            b'{"method":"told"}',
+        ]

@@ -254,7 +254,8 @@ class Bounded(HttpToolsProtocol):
     def without_offer(self, rest: bytes) -> bytes:
         """The same request as if nothing had been offered: an offer may be ignored (RFC 9110 §7.8)."""
         self.cycle, self.offered = self.offered, None
-        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
         lines += [b"%s: %s" % line for line in self.headers if line[0] not in _NOT_PASSED_ON]
         if not self.parser.should_keep_alive():
             lines.append(b"connection: close")
