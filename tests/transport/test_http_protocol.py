@@ -660,6 +660,17 @@ async def test_a_host_in_the_target_is_the_one_that_counts(target, host, status)
         assert (await raw.response()).status == status
 
 
+async def test_far_beyond_the_cap_connections_are_closed_without_a_word(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TURNED_AWAY", 1)
+    async with served(House().app, connections=1) as port, connection(port) as served_one:
+        served_one.write(http(HI))
+        assert (await served_one.response()).status == 200
+        async with connection(port) as told, connection(port) as cut:
+            assert await answer_or_end(cut) == b""
+            told.write(http(HI))
+            assert (await told.head())[0] == 503
+
+
 # --- what is logged ---
 
 
