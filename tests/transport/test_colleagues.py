@@ -10,6 +10,7 @@ from interlock.state.store import Bounds
 from interlock.transport import colleagues
 from interlock.transport.colleagues import Colleagues, Mail, worker_of
 from interlock.wire.errors import EventsGone, LocalError, StoreError
+from support.virtual_time import virtual_time
 
 
 @asynccontextmanager
@@ -189,3 +190,25 @@ async def test_what_all_read_has_no_end_at_which_its_ids_would_begin_again():
         await until(lambda: len(inbox) == 1)
         now[0] = 1e12
         assert await store.last(found._stream(0)) == 1
+
+
+@virtual_time
+async def test_one_that_cannot_write_for_a_lease_is_not_seen_until_it_can():
+    class Full(MemoryStore):
+        full = False
+
+        async def put(self, *arguments, **more):
+            if self.full:
+                raise StoreError("disk full")
+            return await super().put(*arguments, **more)
+
+    store = Full()
+    async with together(1, store=store) as ([found], _):
+        await asyncio.sleep(20)
+        assert found.is_seen
+        store.full = True
+        await asyncio.sleep(7)
+        assert not found.is_seen
+        store.full = False
+        await asyncio.sleep(2)
+        assert found.is_seen
