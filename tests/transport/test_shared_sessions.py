@@ -697,6 +697,7 @@ async def test_the_end_of_a_session_cancels_what_runs_at_another_worker(tmp_path
     async with Office(tmp_path, sessions=bounds) as office, office.open() as peer:
         talk = at(peer, office[1]).tool("wait", 7, steps=1)
         await talk.heard(2)
+        await asyncio.sleep(0.05)  # what was said before is heard by now
         assert (await at(peer, office[0]).send("DELETE").answer()).status == 204
         await until(lambda: office[1].cancelled)
         await talk.answer()
