@@ -204,9 +204,7 @@ def test_a_list_with_anything_else_or_too_long_gets_nothing_of_its_own(asked):
 @many(200)
 def test_whatever_is_asked_the_answer_is_a_header(asked):
     told = preflight("mcp-param-" + asked)["access-control-allow-headers"]
-    assert (
-        told.isascii() and told.isprintable() and len(told) < 400 and "*" not in told.replace("mcp-param-" + asked, "")
-    )
+    assert told.isascii() and told.isprintable() and len(told) < 400 and "*" not in told.split(", ")
 
 
 @pytest.mark.parametrize(("asked", "told"), [("true", "true"), ("TRUE", None), ("1", None), ("", None)])
