@@ -250,18 +250,28 @@ def test_a_server_for_others_needs_its_names(tmp_path):
     assert "allowed_hosts" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_an_origin_that_stands_for_all_is_refused_with_the_reason(tmp_path, capsys):
+    assert command(file_of(tmp_path, ONE), ["--http", "--port", "0", "--origin", "*"]) == 1
+    told = capsys.readouterr().err
+    assert "every page" in told and "Traceback" not in told
+
+
 def test_a_file_is_served_over_http_and_ends_by_a_signal(tmp_path):
     words = [sys.executable, "-m", "interlock", "run", file_of(tmp_path, ONE), "--http", "--port", "0"]
+    words += ["--origin", "https://a.example"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline()
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/mcp", line)
         headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
         request = urllib.request.Request(
-            url, json.dumps(DISCOVER).encode(), {"Content-Type": "application/json", **headers}
+            url,
+            json.dumps(DISCOVER).encode(),
+            {"Content-Type": "application/json", "Origin": "https://a.example", **headers},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert json.loads(answer.read())["id"] == 1
+            assert answer.headers["Access-Control-Allow-Origin"] == "https://a.example"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
         assert (process.stdout.read(), process.stderr.read()) == ("", "")
