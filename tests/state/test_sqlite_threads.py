@@ -179,3 +179,14 @@ async def test_news_that_comes_beside_a_read_of_something_else_is_passed_on(tmp_
         await there.append("s", [b"news"], until=FOREVER)
         await here.get("x")
         assert await waiting
+
+
+async def test_who_forked_from_its_owner_ends_no_thread_of_it(tmp_path):
+    writer = make(Writer, tmp_path)
+    await writer.do(number)
+    owner, writer._process = writer._process, writer._process + 1  # as a child finds it
+    await writer.close()
+    assert writer._end is None
+    writer._process, writer._closed = owner, False
+    await writer.close()
+    assert writer._end is not None
