@@ -36,7 +36,7 @@ class Worker:
             await ctx.roots()
             raise RuntimeError("broken")
 
-        self.app = HttpApp(server, state=path, sessions=SessionBounds(lease=0.3), **options)
+        self.app = HttpApp(server, state=path, **{"sessions": SessionBounds(lease=0.3), **options})
 
 
 @asynccontextmanager
@@ -127,7 +127,7 @@ async def test_when_its_worker_is_gone_the_state_is_refused(tmp_path):
 
 
 async def test_a_store_that_fails_is_told_and_the_run_waits_on(tmp_path, caplog):
-    async with office(tmp_path / "s.db") as (a, b):
+    async with office(tmp_path / "s.db", sessions=SessionBounds(lease=20.0)) as (a, b):
         asked = (await ask(a, call_tool("order", **CAN))).json["result"]
         (tmp_path / "s.db").rename(tmp_path / "away.db")
         refused = await ask(b, again(asked, "one"))
