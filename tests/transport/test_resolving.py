@@ -106,3 +106,15 @@ async def test_a_socket_without_a_peer_is_dead():
     for transport in (None, Dead()):
         with pytest.raises(ConnectionResetError):
             check_peer(transport)
+
+
+async def test_a_socket_is_judged_by_who_wants_to_use_it():
+    class Inside:
+        def get_extra_info(self, name):
+            return ("127.0.0.1", 443)
+
+    permit_in_force.set(permit_of(TYPED, "https", "x.example"))
+    check_peer(Inside())
+    permit_in_force.set(permit_of(NAMED, "https", "x.example"))
+    with pytest.raises(RemoteError, match="may not reach"):
+        check_peer(Inside())

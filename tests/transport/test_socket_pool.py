@@ -74,6 +74,22 @@ async def test_a_body_nobody_wants_closes_its_socket(peer_of):
         await out.close()
 
 
+async def test_closing_tells_who_reads(peer_of):
+    async def script(request, stream):
+        await stream.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        await stream.gone()
+
+    async with peer_of(script) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"{}", {}) as (_, response):
+            assert await response.content.readany() == b"half"
+            reading = asyncio.ensure_future(response.content.readany())
+            await asyncio.sleep(0)
+            await out.close()
+            await asyncio.wait([reading], timeout=20)
+            assert isinstance(reading.exception(), Exception)
+
+
 async def test_a_large_body_arrives_whole(peer_of):
     body = bytes(range(256)) * 8192
     async with peer_of(lambda r, s: http(200, b"%d" % len(r.body))) as peer:
@@ -174,3 +190,55 @@ async def test_a_socket_that_was_closed_meanwhile_is_not_used():
             await until(lambda: all(each.fileno() < 0 for each in out._opened().sockets))
         await out.close()
     assert peer.connections == 2
+
+
+async def test_a_socket_that_waited_long_is_closed_and_not_used():
+    async with HttpPeer(lambda r, s: http(200)) as peer:
+        plain, place = sockets(), place_of(peer.url)
+        old = await plain.connection(place, permit())
+        plain.keep(place, old)
+        old.since -= 2 * socket_pool._REUSED_FOR
+        new = await plain.connection(place, permit())
+        assert new is not old and old.transport.is_closing()
+        new.abort()
+        plain.close()
+        await asyncio.sleep(0)
+
+
+async def test_a_socket_that_was_gone_before_we_looked_is_not_reached():
+    class Gone:
+        """Of a peer that nobody can name any more."""
+
+        address = ""
+
+        def abort(self):
+            done.append("aborted")
+
+    class Loop:
+        async def sock_connect(self, *_):
+            pass
+
+        async def create_connection(self, *_, sock):
+            sock.close()
+            return None, Gone()
+
+    done = []
+    with pytest.raises(NotReached, match="closed as soon as it was there"):
+        await PlainSockets(Loop(), WeakSet()).connection(place_of("http://127.0.0.1:1/mcp"), permit())
+    assert done == ["aborted"]
+
+
+async def test_a_request_nobody_waits_for_leaves_no_socket_at_a_peer_that_answered_and_does_not_read(peer_of):
+    async def script(_, stream):
+        stream.reader._transport.pause_reading()
+        await stream.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+        await asyncio.Event().wait()
+
+    peer = peer_of(script)
+    peer.read = False
+    async with peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"x" * 30_000_000, {}):
+            pass
+        await until(lambda: all(each.fileno() < 0 for each in out._opened().sockets))
+        await out.close()

@@ -141,8 +141,8 @@ class HttpSession(Posting):
         if reply.status == 404 and self._session is not None:
             self._receiver.fail(self._gone())
             return
-        told = f"{method}: the stream broke, and the server does not resume it ({display(str(why), 200)})"
-        self._receiver.failed(id, lost(told, True))
+        told = f"the stream broke, and the server does not resume it ({display(str(why), 200)})"
+        self._receiver.failed(id, lost(f"{method}: {told}: call again if that is safe", True))
 
     # --- what is no request -----------------------------------------------------------------------
 
