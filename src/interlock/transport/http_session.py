@@ -68,13 +68,13 @@ class HttpSession(Posting):
                     self._session = session_in(reply)
                 await self._read(id, method, reply, response, events)
         except Exception as error:
-            if isinstance(error, InterlockError) or events.after is None or self._outbound.end is not None:
+            if isinstance(error, InterlockError) or events.after is None:
                 self._receiver.failed(id, self._outbound.as_ours(error, method, begun))
                 return
             log.debug("= the stream of %s broke: %.200r", method, error)
         finally:
             self._unanswered.pop(id, None)
-        if events.after is not None and self._receiver.waits_for(id):
+        if events.after is not None:
             await self._resume(id, method, events)
 
     async def _read(self, id: Id, method: str, reply: Reply, response: Response, events: EventReader) -> None:

@@ -73,7 +73,7 @@ class SseSession(Posting):
             for event in _events(parser, chunk):
                 if self._where is None:
                     self._where = self._announced(event, str(response.url))
-                    if self._where is not None and not self._ready.done():
+                    if self._where is not None:
                         self._ready.set_result(None)
                 elif event.name == "message" and event.data:
                     self._receiver.received(event.data)
