@@ -14,6 +14,7 @@ from interlock.transport.serving import serve_channel
 from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, PeerClosed
 from support.doubles import turns
 from support.http_socket import served
+from support.mortal import Mortal
 from support.virtual_time import virtual_time
 
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
@@ -231,6 +232,16 @@ async def test_a_server_that_does_not_come_back_is_given_up():
     await turns()
 
 
+@virtual_time
+async def test_a_server_that_comes_back_each_time_is_listened_to_for_ever():
+    lines = Lines()
+    async with client_of(lines) as client, client.listen(tools=True) as changes:
+        for _ in range(2 * listening.MOST_TRIES):
+            await lines.ends[-1].close()
+            assert await anext(changes) == Change("tools")
+    await turns()
+
+
 async def test_what_cannot_be_dialled_again_is_lost_as_it_was(monkeypatch):
     monkeypatch.setattr(listening, "FIRST_PAUSE", 0.001)
     lines = Lines()
@@ -310,6 +321,23 @@ async def test_a_stream_that_is_left_is_ended_at_the_server():
         await client.ping()
     assert told == [], "the server was told that nobody watches any more"
     await turns()
+
+
+async def test_a_server_is_told_once_whoever_watches_and_when_nobody_does_but_not_at_the_end():
+    mortal = Mortal()
+
+    def said():
+        return [(method.removeprefix("resources/"), params["uri"]) for _, method, params in mortal.heard[2:]]
+
+    async with mortal.client() as client:
+        async with client.subscribe("a:1"):
+            async with client.subscribe("a:1", "a:2"):
+                pass
+            assert said() == [("subscribe", "a:1"), ("subscribe", "a:2"), ("unsubscribe", "a:2")]
+        assert said()[3:] == [("unsubscribe", "a:1")]
+        async with client.subscribe("a:1"):
+            await client.close()
+        assert said()[4:] == [("subscribe", "a:1")]
 
 
 async def test_it_can_be_used_from_another_loop():

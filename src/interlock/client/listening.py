@@ -345,7 +345,8 @@ class Hub:
             await self._each("resources/subscribe", [uri for uri in uris if self._count(uri, 1) == 1])
             lists: dict[str, Any] = {kind: can(f"{kind}.listChanged") for kind in wanted.lists()}
             listening.acknowledged(Wanted(**lists, uris=uris))
-            raise cast(ConnectionEnded, await end).for_call("listen", None)
+            # shielded: who stops listening must not be taken for the end of the connection
+            raise cast(ConnectionEnded, await asyncio.shield(end)).for_call("listen", None)
         finally:
             self._ends.discard(end)
             if not end.done() and not self._closing:
