@@ -282,6 +282,14 @@ async def test_where_there_is_no_stream_either_the_first_refusal_is_told():
     assert stream.closed == 1
 
 
+async def test_a_stream_that_is_there_and_no_good_is_told():
+    refused, bad = HttpStatus("no", 405), BadResult("it wants messages elsewhere")
+    stream = OldLine(unopened=bad)
+    server = Endpoint(HttpStatus("no", 404), session=[OldLine(refused)], stream=[stream])
+    assert await server.fails(BadResult) is bad and bad.__cause__ is refused
+    assert stream.closed == 1
+
+
 @pytest.mark.parametrize("error", [HttpStatus("no", 401), HttpStatus("no", 500), ConnectionLost("x"), BadResult("x")])
 async def test_no_other_failure_leads_there(error):
     server = Endpoint(HttpStatus("no", 404), session=[OldLine(error)])

@@ -90,6 +90,14 @@ async def test_closing_tells_who_reads(peer_of):
             assert isinstance(reading.exception(), Exception)
 
 
+async def test_what_was_read_whole_may_outlive_its_client(peer_of):
+    async with peer_of(lambda r, s: http(200, b"{}")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"{}", {}) as (_, response):
+            assert await out.whole(response, "x") == b"{}"
+            await out.close()
+
+
 async def test_a_large_body_arrives_whole(peer_of):
     body = bytes(range(256)) * 8192
     async with peer_of(lambda r, s: http(200, b"%d" % len(r.body))) as peer:

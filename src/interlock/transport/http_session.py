@@ -206,8 +206,6 @@ class HttpSession(Posting):
         Those that were sent together find out together, so each has a moment to hear it for itself.
         """
         self._turned_away[id] = method
-        if len(self._turned_away) > 1:
-            return  # the first one speaks for all
         others = [task for task in self._unanswered.values() if task is not None]
         if others:
             await asyncio.wait(others, timeout=_HEARD_TOO)

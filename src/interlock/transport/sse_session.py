@@ -85,7 +85,8 @@ class SseSession(Posting):
         named = event.data.decode("utf-8", "replace")
         where = self._endpoint.redirected(named, at)
         if where is None:
-            raise RemoteError(f"{_WHAT}: the server wants messages sent to {display(named, 200)!r}, another origin")
+            told = "which is no address of its own origin: have it name a path, like /messages"
+            raise BadResult(f"{_WHAT}: the server wants messages sent to {display(named, 200)!r}, {told}")
         return where
 
     async def _carry(self, id: Id, method: str, message: bytes) -> None:
