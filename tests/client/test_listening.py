@@ -11,7 +11,7 @@ from interlock.revisions.client_edge import NotOffered
 from interlock.revisions.probing import Verdicts
 from interlock.transport.memory import memory_pair
 from interlock.transport.serving import serve_channel
-from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, PeerClosed
+from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, MethodNotFound, PeerClosed
 from support.doubles import turns
 from support.http_socket import served
 from support.mortal import Mortal
@@ -185,6 +185,16 @@ async def test_what_is_not_honoured_can_be_seen():
     async with client_of(silent(answers)) as client, client.listen(**wanted) as changes:
         assert changes.missing == Wanted(prompts=True, uris=frozenset({"note://b"}))
         assert await taken(changes, 1) == [Change("tools")], "what was not acknowledged is not taken for true"
+
+
+async def test_a_server_without_such_streams_is_said_so():
+    async def answers(exchange):
+        raise MethodNotFound("Method not found")
+
+    async with client_of(silent(answers)) as client:
+        with pytest.raises(NotOffered, match="no subscriptions/listen"):
+            async with client.listen(tools=True):
+                pass
 
 
 async def test_a_server_may_end_it():

@@ -21,7 +21,7 @@ import msgspec
 
 from ..revisions.client_edge import ClientEdge, NotOffered
 from ..wire.display import display
-from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, InterlockError, LocalError
+from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, InterlockError, LocalError, MethodNotFound
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
@@ -294,7 +294,6 @@ class Hub:
         self.listenings: set[Listening] = set()
         self._watched: dict[str, int] = {}  # handshake: who watches it is counted, the server is told once
         self._ends: set[asyncio.Future[ConnectionEnded]] = set()
-        self._closing = False
 
     # --- what happens on the connection -----------------------------------------------------------
 
@@ -310,8 +309,7 @@ class Hub:
                 end.set_result(error)
 
     async def close(self) -> None:
-        """The client goes: nothing is taken back, as the whole connection is."""
-        self._closing = True
+        """The client goes, and sends nothing any more: nothing is taken back, as the whole connection is."""
         for listening in [*self.listenings]:
             await listening._close()  # pyright: ignore[reportPrivateUsage] - this is its other half
 
@@ -334,7 +332,10 @@ class Hub:
                 self.told(change, listening)
 
         params = {"notifications": listening.wanted.as_filter()}
-        await self._request("subscriptions/listen", params, on_notification=told, timeout=_FOREVER)
+        try:
+            await self._request("subscriptions/listen", params, on_notification=told, timeout=_FOREVER)
+        except MethodNotFound as refused:
+            raise NotOffered("the server has no subscriptions/listen: it tells of no changes") from refused
 
     async def _listen_by_notices(self, listening: Listening, edge: ClientEdge) -> None:
         end = asyncio.get_running_loop().create_future()
@@ -349,7 +350,7 @@ class Hub:
             raise cast(ConnectionEnded, await asyncio.shield(end)).for_call("listen", None)
         finally:
             self._ends.discard(end)
-            if not end.done() and not self._closing:
+            if not end.done():
                 await self._take_back(uris)
 
     def _count(self, uri: str, change: int) -> int:
