@@ -10,7 +10,7 @@ import pytest
 import yarl
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from interlock.transport.bare_errors import bare
+from interlock.transport.bare_errors import bare, complaint
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.fetching import fetch
 from interlock.wire.errors import ConnectionLost, RemoteError
@@ -34,6 +34,13 @@ def test_an_error_says_where_and_what_but_not_with_which_words():
     assert SECRET in repr(error)
     assert bare(error) is error and (error.status, error.message) == (400, "bad")
     assert SECRET not in f"{error!r} {error} {error.args!r} {error.__dict__!r}" and "h.example:8443" in str(error)
+
+
+def test_a_complaint_is_one_line_without_a_picture():
+    url = yarl.URL("https://h.example/")
+    asked = aiohttp.RequestInfo(url, "POST", CIMultiDictProxy(CIMultiDict()), url)
+    said = "Bad status line:\n  Expected HTTP/:\n\n  b'SSH-2.0'\n    ^"
+    assert complaint(aiohttp.ClientResponseError(asked, (), message=said)) == "Bad status line: Expected HTTP/"
 
 
 @pytest.mark.parametrize("what", BROKEN)

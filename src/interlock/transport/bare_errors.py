@@ -13,7 +13,7 @@ from ..wire.display import display
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["bare", "distrust"]
+__all__ = ["bare", "complaint", "distrust"]
 
 _UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # of OpenSSL's verdicts: nobody whom we know has signed it
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"})
@@ -30,6 +30,12 @@ def bare(error: aiohttp.ClientResponseError) -> aiohttp.ClientResponseError:
     error.history, error.headers = (), None
     error.args = (error.request_info, error.history)
     return error
+
+
+def complaint(error: aiohttp.ClientResponseError) -> str:
+    """What its parser says in one line, without the picture of the bytes in question."""
+    said = bare(error).message.partition("\n\n")[0]
+    return display(" ".join(said.split()).rstrip(":"), 200)
 
 
 def distrust(error: aiohttp.ClientSSLError) -> str:

@@ -30,7 +30,7 @@ from ..wire.errors import (
 )
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from .bare_errors import bare, distrust
+from .bare_errors import complaint, distrust
 from .endpoints import Endpoint
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
@@ -254,7 +254,7 @@ class Outbound:
         if isinstance(error, aiohttp.ClientConnectorError):
             return lost(f"{what}: could not connect to {where}: {_reason(error.os_error)}", False)
         if isinstance(error, aiohttp.ClientResponseError):
-            return RemoteError(f"{what}: {where} does not speak proper HTTP: {display(bare(error).message, 200)}")
+            return RemoteError(f"{what}: {where} does not speak proper HTTP: {complaint(error)}")
         if self.end is not None:
             return self.end.for_call(what, True if begun else None)
         if isinstance(error, aiohttp.ServerDisconnectedError):
