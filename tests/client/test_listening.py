@@ -350,6 +350,14 @@ async def test_a_server_is_told_once_whoever_watches_and_when_nobody_does_but_no
         assert said()[4:] == [("subscribe", "a:1")]
 
 
+async def test_a_server_is_told_nothing_by_one_whose_loop_ends():
+    mortal = Mortal()
+    async with mortal.client() as client, client.subscribe("a:1") as changes:
+        changes._task.cancel()  # as all tasks are
+        await asyncio.wait([changes._task])
+        assert mortal.methods()[-1] == "resources/subscribe"
+
+
 async def test_it_can_be_used_from_another_loop():
     server = notes()
     async with client_of(server) as client:

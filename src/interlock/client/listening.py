@@ -113,7 +113,7 @@ class Listening:
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._refusal: NotOffered | None = None
-        self.over = False
+        self.leaving = self.over = False
 
     @property
     def missing(self) -> Wanted:
@@ -183,6 +183,7 @@ class Listening:
     async def _close(self) -> None:
         task = self._task
         if task is not None and task is not asyncio.current_task():
+            self.leaving = True
             task.cancel()
             await asyncio.wait([task])
         self._end(None)
@@ -222,6 +223,7 @@ class Listening:
         if not honoured:
             told = ", ".join(self._words())
             self._refusal = NotOffered(f"the server tells of no change of what was asked for ({told})")
+            self.leaving = True
             task.cancel()
             return
         self.honoured = honoured
@@ -348,10 +350,12 @@ class Hub:
             listening.acknowledged(Wanted(**lists, uris=uris))
             # shielded: who stops listening must not be taken for the end of the connection
             raise cast(ConnectionEnded, await asyncio.shield(end)).for_call("listen", None)
-        finally:
+        except BaseException as error:
             self._ends.discard(end)
-            if not end.done():
+            loop_ends = isinstance(error, asyncio.CancelledError) and not listening.leaving  # nobody would answer
+            if not end.done() and not loop_ends:
                 await self._take_back(uris)
+            raise
 
     def _count(self, uri: str, change: int) -> int:
         count = self._watched[uri] = self._watched.get(uri, 0) + change
