@@ -789,3 +789,16 @@ async def test_who_gives_up_waiting_for_the_end_does_not_stop_it(monkeypatch):
     goes_on.set()
     await link.close()
     assert closing.cancelled() and link._closing.done()
+
+
+async def test_what_is_being_told_ends_with_the_link(monkeypatch):
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
+    monkeypatch.setattr(link._outbound, "accepted", never)
+    telling = asyncio.ensure_future(link.tell("notifications/x", None))
+    await asyncio.sleep(0.01)
+    await link.close()
+    with pytest.raises(ConnectionClosed):
+        await asyncio.wait_for(telling, 20)
