@@ -44,8 +44,7 @@ from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
 from .explaining import explained, opening_error
 from .listening import Change, Listening, Wanted
-from .targets import ClientLine as _Line
-from .targets import Target, target_of
+from .targets import ClientLine, Target, target_of
 from .telling import Telling
 from .verbs import Verbs, check_level
 
@@ -202,7 +201,7 @@ class Client(Verbs):
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
         self._channel = self._target.make()
-        duplex = _Line(self._channel, side, self._limits)
+        duplex = ClientLine(self._channel, side, self._limits)
         side.attach(duplex.hear)
         try:
             await duplex.open()
@@ -215,10 +214,10 @@ class Client(Verbs):
 
     def _opened(self, edge: ClientEdge) -> None:
         self._edge = edge
-        line = cast("_Line | HttpLink | HttpLine", edge.link)
+        line = cast("ClientLine | HttpLink | HttpLine", edge.link)
         self._lost = line.end
         self._renew(edge)
-        if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
+        if self._keepalive is not None and isinstance(line, ClientLine) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
         if self._supervisor is not None:
             self._supervisor.opened(edge)
@@ -251,7 +250,7 @@ class Client(Verbs):
         if self._loop is None or not self._loop.is_running():
             self._closed = True
             if self._edge is not None:
-                cast("_Line | HttpLink | HttpLine", self._edge.link).abandon()
+                cast("ClientLine | HttpLink | HttpLine", self._edge.link).abandon()
             return
         await self._here(self._close())
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
-from .common import LogLevel, Noun
+from .common import Noun
 
-__all__ = ["Cancelled", "Progress", "LogMessage", "ResourceUpdated", "ListenFilter", "ListenParams"]
+__all__ = ["Cancelled", "Progress", "ListenFilter", "ListenParams"]
 
 
 class Cancelled(Noun):
@@ -22,16 +20,6 @@ class Progress(Noun):
     progress: float
     total: float | UnsetType = UNSET
     message: str | UnsetType = UNSET
-
-
-class LogMessage(Noun):
-    level: LogLevel
-    data: Any
-    logger: str | UnsetType = UNSET
-
-
-class ResourceUpdated(Noun):
-    uri: str
 
 
 class ListenFilter(Noun):
