@@ -5,14 +5,11 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET
 
-from ..revisions.asker import Asker
-from ..revisions.asking_rules import AskingRules
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.stamp import Stamp
@@ -28,6 +25,7 @@ from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
+from .asking import asker_of
 from .bounds import Concurrency
 from .calling import ThreadPolicy
 from .changes import Admits, Relay
@@ -111,7 +109,8 @@ class Server:
         """What the edge of the stateless era puts on each result."""
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
-        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
+        seal = Seal(state_keys, store=store)
+        self.asker = asker_of(self._offers.tools.get, seal, seconds=state_seconds, audience=name)
         self._answers = Answers(self._about, self._offers)
         self.lives = Lifespans()
         self._dispatch = Dispatch(self, self._answers.table(), self._offers.methods, self.lives)
@@ -129,20 +128,6 @@ class Server:
     def instructions(self) -> str | None:
         """What clients may tell their model about this server."""
         return self._about.instructions
-
-    def _asker(self, seal: Seal, seconds: float) -> Asker:
-        tool = self._offers.tools.get
-        rules = AskingRules(
-            sealer=seal,
-            clock=time.time,
-            seconds=seconds,
-            audience=self.info.name,
-            parks=lambda method, params: method == "tools/call" and getattr(tool(params.name), "park", False),
-            single_use=lambda method, params: (
-                method == "tools/call" and getattr(tool(params.name), "single_use", False)
-            ),
-        )
-        return Asker(rules)
 
     # --- the join ---------------------------------------------------------------------------------
 
