@@ -39,6 +39,7 @@ from ..wire.link import Patience
 from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
+from ..wire.types.notices import CHANGING_LISTS
 from .answers import Answers, Callback, Roots
 from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
@@ -59,6 +60,7 @@ __all__ = ["Client", "OnProgress"]
 log = logging.getLogger("interlock.client")
 T = TypeVar("T")
 _SHARED_VERDICTS = Verdicts()
+_NOT_OPEN = "this client is not open: use `async with` or await open()"
 
 
 class Client(Verbs):
@@ -228,7 +230,7 @@ class Client(Verbs):
         self._say_level(edge)
         if self._telling.on_change is None or "subscriptions/listen" not in edge.revision.requests:
             return
-        lists: Any = {kind: edge.offers(f"{kind}.listChanged") for kind in ("tools", "prompts", "resources")}
+        lists: Any = {kind: edge.offers(f"{kind}.listChanged") for kind in CHANGING_LISTS}
         if any(lists.values()) and (self._standing is None or self._standing.over):
             self._standing = Listening(self._hub, Wanted(**lists), standing=True)
             self._standing.begin()
@@ -300,7 +302,7 @@ class Client(Verbs):
 
     def _open_edge(self) -> ClientEdge:
         if self._edge is None:
-            raise NotOpen("this client is not open: use `async with` or await open()")
+            raise NotOpen(_NOT_OPEN)
         return self._edge
 
     # --- how calls travel -------------------------------------------------------------------------
@@ -337,7 +339,7 @@ class Client(Verbs):
         if self._supervisor is not None and self._supervisor.state != "connecting":
             return await self._supervisor.edge("the client", patience or self._patience)
         if self._edge is None and not self._attempts.under_way and not self._closed:
-            raise NotOpen("this client is not open: use `async with` or await open()")
+            raise NotOpen(_NOT_OPEN)
         return await self._open()
 
     # --- inside -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, Interl
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
+from ..wire.types.notices import CHANGING_LISTS
 from .lists import CHANGE_OF
 
 __all__ = ["Change", "Hub", "Listening", "Wanted"]
@@ -57,7 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     uris: frozenset[str] = frozenset()
 
     def lists(self) -> list[Kind]:
-        return [kind for kind in ("tools", "prompts", "resources") if getattr(self, kind)]
+        return [kind for kind in CHANGING_LISTS if getattr(self, kind)]
 
     def check(self) -> None:
         if not self.lists() and not self.uris:
@@ -72,12 +73,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     def both(self, other: Wanted) -> Wanted:
         """What is wanted here and there."""
-        lists = {kind: getattr(self, kind) and getattr(other, kind) for kind in ("tools", "prompts", "resources")}
+        lists = {kind: getattr(self, kind) and getattr(other, kind) for kind in CHANGING_LISTS}
         return Wanted(**lists, uris=self.uris & other.uris)
 
     def without(self, other: Wanted) -> Wanted:
         """What is wanted here and not there."""
-        lists = {kind: getattr(self, kind) and not getattr(other, kind) for kind in ("tools", "prompts", "resources")}
+        lists = {kind: getattr(self, kind) and not getattr(other, kind) for kind in CHANGING_LISTS}
         return Wanted(**lists, uris=self.uris - other.uris)
 
     def __bool__(self) -> bool:
@@ -87,9 +88,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 def _read_filter(found: Any) -> Wanted:
     """What a server acknowledged; whatever is malformed in it is not honoured."""
     members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    lists: dict[str, Any] = {
-        kind: members.get(f"{kind}ListChanged") is True for kind in ("tools", "prompts", "resources")
-    }
+    lists: dict[str, Any] = {kind: members.get(f"{kind}ListChanged") is True for kind in CHANGING_LISTS}
     uris: Any = members.get("resourceSubscriptions")
     texts = (uri for uri in cast("list[Any]", uris) if isinstance(uri, str)) if isinstance(uris, list) else ()
     return Wanted(**lists, uris=frozenset(texts))

@@ -17,6 +17,7 @@ from ..wire.display import display
 from ..wire.errors import EndlessList, InvalidParams
 from ..wire.exchange import Result
 from ..wire.parts import parts_of
+from ..wire.types.notices import CHANGING_LISTS
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
@@ -53,7 +54,7 @@ RESOURCES = Listing("resources/list", "resources", Resource, "resources")
 TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate, "resources")
 PROMPTS = Listing("prompts/list", "prompts", Prompt, "prompts")
 
-CHANGE_OF = {f"notifications/{kind}/list_changed": kind for kind in ("tools", "prompts", "resources")}
+CHANGE_OF = {f"notifications/{kind}/list_changed": kind for kind in CHANGING_LISTS}
 """The notices that a list is another one now."""
 
 

@@ -69,6 +69,11 @@ class ClientEdge:
         except msgspec.ValidationError:
             return Implementation(name="unknown", version="0")
 
+    @property
+    def ping_method(self) -> str:
+        """The request that asks whether the server is alive; revisions without `ping` have another that all answer."""
+        return "ping" if "ping" in self.revision.requests else "server/discover"
+
     async def __call__(self, exchange: Exchange) -> Result:
         raise NotImplementedError
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
 from .common import Noun
 
-__all__ = ["Cancelled", "Progress", "ListenFilter", "ListenParams"]
+__all__ = ["CHANGING_LISTS", "Cancelled", "Progress", "ListenFilter", "ListenParams"]
+
+CHANGING_LISTS: tuple[Literal["tools", "prompts", "resources"], ...] = ("tools", "prompts", "resources")
+"""The lists of whose changes a server tells."""
 
 
 class Cancelled(Noun):
