@@ -25,6 +25,7 @@ from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, Interl
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
+from ..wire.loose import items_of, members_of
 from ..wire.types.notices import CHANGING_LISTS
 from .lists import CHANGE_OF
 
@@ -87,11 +88,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 def _read_filter(found: Any) -> Wanted:
     """What a server acknowledged; whatever is malformed in it is not honoured."""
-    members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    members = members_of(found)
     lists: dict[str, Any] = {kind: members.get(f"{kind}ListChanged") is True for kind in CHANGING_LISTS}
-    uris: Any = members.get("resourceSubscriptions")
-    texts = (uri for uri in cast("list[Any]", uris) if isinstance(uri, str)) if isinstance(uris, list) else ()
-    return Wanted(**lists, uris=frozenset(texts))
+    uris = (uri for uri in items_of(members.get("resourceSubscriptions")) if isinstance(uri, str))
+    return Wanted(**lists, uris=frozenset(uris))
 
 
 class Listening:

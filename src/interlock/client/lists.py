@@ -16,6 +16,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import EndlessList, InvalidParams
 from ..wire.exchange import Result
+from ..wire.loose import is_number
 from ..wire.parts import parts_of
 from ..wire.types.notices import CHANGING_LISTS
 from ..wire.types.prompts import Prompt
@@ -101,7 +102,7 @@ class _Walk(Generic[T]):
 
     def _seconds(self, page: Result) -> float:
         told: Any = page.get("ttlMs")
-        if not isinstance(told, int | float) or isinstance(told, bool):
+        if not is_number(told):
             return self._unsaid
         return min(max(told, 0), LONGEST_KEPT * 1000) / 1000  # bounded first: no float holds every integer
 
