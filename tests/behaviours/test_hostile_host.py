@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Command, Context, Host, Policy, Seat, Server
 from interlock.client.config import ConfigError
-from interlock.host.approvals import Approvals
+from interlock.host.admitting import Admission
 from interlock.host.audit import AuditFailed, MemoryAudit
 from interlock.host.consent import Consent
 from interlock.host.deeds import Deed, Denied
@@ -222,13 +222,13 @@ async def test_a_change_of_any_length_is_told_in_a_few_lines_and_reviewed_as_a_w
     user = ScriptedUser(True)
     policy = Policy()
     judge = Judge(policy, Leaves(), Consent(user), Ledger(MemoryAudit()), user)
-    approvals = Approvals(Pins(), policy, judge, LOCAL)
+    admission = Admission(Pins(), policy, judge, LOCAL)
     for text in ("short", "x" * 60_000 + " the end"):
-        await approvals.admit("s", Definitions(tools=[Tool(name="t", input_schema={}, description=text)]))
+        await admission.admit("s", Definitions(tools=[Tool(name="t", input_schema={}, description=text)]))
     [told] = user.told("quarantined")
     assert len(told) < 5_000 and "a review shows" in told
-    [item] = [each.item for each in approvals.quarantined("s")]
-    assert await approvals.review("s", item)
+    [item] = [each.item for each in admission.quarantined("s")]
+    assert await admission.review("s", item)
     assert "the end" in user.asks[-1].diff and "the end" in user.asks[-1].shown
 
 
@@ -271,10 +271,10 @@ async def test_a_tool_that_changes_in_any_of_its_members_is_in_quarantine(change
     before = {"name": "t", "inputSchema": {"type": "object"}, "description": "Same."}
     names = {"output_schema": "outputSchema", "meta": "_meta", "input_schema": "inputSchema"}
     tools = [dict(before), before | {names.get(name, name): value for name, value in change.items()}]
-    approvals = House().approvals
+    admission = House().admission
     for tool in tools:
         made = msgspec.json.decode(msgspec.json.encode(tool), type=Tool)
-        found = await approvals.admit("s", Definitions(tools=[made]))
+        found = await admission.admit("s", Definitions(tools=[made]))
     assert found.admitted == {} and [each.change for each in found.quarantined] == ["changed"]
 
 
@@ -282,7 +282,7 @@ class House:
     def __init__(self) -> None:
         user, policy = ScriptedUser(True), Policy()
         judge = Judge(policy, Leaves(), Consent(user), Ledger(MemoryAudit()), user)
-        self.approvals = Approvals(Pins(), policy, judge, LOCAL)
+        self.admission = Admission(Pins(), policy, judge, LOCAL)
 
 
 @pytest.mark.parametrize("name", ["UV_INDEX_URL", "npm_config_registry", "PIP_EXTRA_INDEX_URL", "DOTNET_STARTUP_HOOKS"])

@@ -20,7 +20,7 @@ from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import CallTimeout, LocalError, StoreError
 from ..wire.exchange import LOCAL, Principal
-from .approvals import Approvals, Cost
+from .admitting import Admission, Cost
 from .audit import Audit, MemoryAudit
 from .capping import Cap
 from .consent import Consent, How
@@ -77,7 +77,7 @@ class Gate:
         self._ledger = Ledger(self.audit, hide, self._unwritten)
         consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
         self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
-        self._approvals = Approvals(pins if pins is not None else Pins(), self.policy, self._judge, principal)
+        self._admission = Admission(pins if pins is not None else Pins(), self.policy, self._judge, principal)
 
     def hide(self, values: Iterable[str]) -> None:
         """More texts that are never written down, such as the secrets of a server that is about to start."""
@@ -106,7 +106,7 @@ class Gate:
         matter = deed.matter
         if matter.principal is None:
             deed = deed.by(self.principal)
-        look = self._approvals.question if consent is None else partial(self._look, how=consent)
+        look = self._admission.question if consent is None else partial(self._look, how=consent)
         if matter.kind == "roots":
             look = partial(self._look, how=consent)
         ruling = self._judge.at_once(deed, look) or await self._judge.ask(deed, look)
@@ -130,7 +130,7 @@ class Gate:
     def _look(self, deed: Deed, how: How | None = None) -> Question:
         if deed.kind == "roots":
             return Question(pin=deed.digest, how=how)  # leave is for these folders, not for whatever is added later
-        found = self._approvals.question(deed)
+        found = self._admission.question(deed)
         return found if how is None else found._replace(how=how)
 
     def _failed(
@@ -197,25 +197,25 @@ class Gate:
     ) -> Comparison:
         """Take over what a server offers (`pins.Definitions`), whenever it may have changed; only what is `admitted` in
         the answer can be used. `identity` is where it is or how it is started, `cost` tells the tokens of one thing."""
-        return await self._approvals.admit(server, definitions, identity=identity, cost=cost)
+        return await self._admission.admit(server, definitions, identity=identity, cost=cost)
 
     async def review(self, server: str, item: Item) -> bool:
         """Ask the person about one thing in quarantine; True when it may be used from now on."""
-        return await self._approvals.review(server, item)
+        return await self._admission.review(server, item)
 
     def ask_again(self, server: str) -> None:
         """The person wants this server: what it offers is asked about the next time, even after a no."""
-        self._approvals.ask_again(server)
+        self._admission.ask_again(server)
 
     def admitted(self, server: str) -> frozenset[Item]:
-        return self._approvals.admitted(server)
+        return self._admission.admitted(server)
 
     def quarantined(self, server: str) -> tuple[Quarantined, ...]:
-        return self._approvals.quarantined(server)
+        return self._admission.quarantined(server)
 
     def forget(self, server: str) -> None:
         """It is gone: nothing of it can be used, and nothing that it gave is kept. Its pins and leaves stay."""
-        self._approvals.forget(server)
+        self._admission.forget(server)
         self.cap.forget(server)
 
     async def forget_leaves(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
@@ -238,7 +238,7 @@ class Gate:
     async def take_back(self, server: str, *, identities: Iterable[str] = ("",)) -> None:
         """As if it had never offered anything: no approved definition of it counts any more."""
         self.forget(server)
-        await self._approvals.take_back(server, identities)
+        await self._admission.take_back(server, identities)
         self._taken_back(Deed("definitions", server, "*", principal=self.principal))
 
     def _taken_back(self, deed: Deed) -> None:

@@ -22,7 +22,7 @@ from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
 from .showing import offer, shown
 
-__all__ = ["Approvals", "Cost"]
+__all__ = ["Admission", "Cost"]
 
 Cost = Callable[[Definition], int]
 _MOST_TOLD = 20  # notices about one listing; of the others the number is told
@@ -42,7 +42,7 @@ class _Offer(msgspec.Struct, kw_only=True):
     """Of what was used. They are gone with the offer: what changed is looked at anew."""
 
 
-class Approvals:
+class Admission:
     """Of all servers of a host, for one person."""
 
     def __init__(self, pins: Pins, policy: Policy, judge: Judge, principal: Principal) -> None:
