@@ -39,12 +39,11 @@ from ..wire.link import Patience
 from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
-from ..wire.types.notices import CHANGING_LISTS
 from .answers import Answers, Callback, Roots
 from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
 from .explaining import explained, opening_error
-from .listening import Change, Listening, Wanted
+from .listening import Change, Listening, told_by
 from .targets import ClientLine, Target, target_of
 from .telling import Telling
 from .verbs import Verbs, check_level
@@ -230,9 +229,9 @@ class Client(Verbs):
         self._say_level(edge)
         if self._telling.on_change is None or "subscriptions/listen" not in edge.revision.requests:
             return
-        lists: Any = {kind: edge.offers(f"{kind}.listChanged") for kind in CHANGING_LISTS}
-        if any(lists.values()) and (self._standing is None or self._standing.over):
-            self._standing = Listening(self._hub, Wanted(**lists), standing=True)
+        wanted = told_by(edge)
+        if wanted and (self._standing is None or self._standing.over):
+            self._standing = Listening(self._hub, wanted, standing=True)
             self._standing.begin()
 
     def _say_level(self, edge: ClientEdge) -> None:

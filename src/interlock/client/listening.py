@@ -29,7 +29,7 @@ from ..wire.loose import items_of, members_of
 from ..wire.types.notices import CHANGING_LISTS
 from .lists import CHANGE_OF
 
-__all__ = ["Change", "Hub", "Listening", "Wanted"]
+__all__ = ["Change", "Hub", "Listening", "Wanted", "told_by"]
 
 log = logging.getLogger("interlock.client")
 MOST_WAITING = 10_000  # changes nobody took; beyond it one that names no resource stands for all updates
@@ -84,6 +84,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return bool(self.lists() or self.uris)
+
+
+def told_by(edge: ClientEdge) -> Wanted:
+    """All lists of whose changes this server tells."""
+    lists: dict[str, Any] = {kind: edge.offers(f"{kind}.listChanged") for kind in CHANGING_LISTS}
+    return Wanted(**lists)
 
 
 def _read_filter(found: Any) -> Wanted:
