@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..client.results import CallResult
 from ..wire.display import display
@@ -35,31 +35,13 @@ from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
 from .user import Absent, User
 
-__all__ = ["Gate", "Plan"]
+if TYPE_CHECKING:
+    from .launching import Launch
+
+__all__ = ["Gate"]
 
 T = TypeVar("T")
 _FROM_SERVERS = ("tool", "resource", "prompt", "completion")  # what comes back is a server's, and capped
-
-
-class Plan(Protocol):
-    """What exactly is to be started or connected to (launching.py)."""
-
-    @property
-    def server(self) -> str: ...
-    @property
-    def digest(self) -> str:
-        """Of everything that decides what runs: leave is bound to it."""
-        ...
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The same as JSON and without secrets, for rules and the audit."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """All of it, escaped, for the person."""
-        ...
 
 
 class Gate:
@@ -191,16 +173,16 @@ class Gate:
 
     # --- servers ----------------------------------------------------------------------------------
 
-    async def launch(self, plan: Plan) -> None:
+    async def launch(self, launch: Launch) -> None:
         """May this be started or connected to? Returns when it may and raises `Denied` when not. Leave is bound to the
         digest: whatever changes is shown again, beside what was approved before."""
-        deed = Deed("launch", plan.server, plan.server, plan.arguments, principal=self.principal)
+        deed = Deed("launch", launch.server, launch.server, launch.arguments, principal=self.principal)
         before = self._last_shown(deed)
         question = Question(
-            pin=plan.digest,
-            shown=plan.text,
-            diff=compared(before, plan.text) if before and before != plan.text else "",
-            warnings=dangers(plan.arguments),
+            pin=launch.digest,
+            shown=launch.text,
+            diff=compared(before, launch.text) if before and before != launch.text else "",
+            warnings=dangers(launch.arguments),
         )
         await self._judge.rule(deed, lambda _: question)
 

@@ -26,7 +26,6 @@ from ..wire.link import Patience
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
 from ..wire.types.tools import Tool
-from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
 from .deeds import Deed, Denied, Matter, matter_of
@@ -34,6 +33,7 @@ from .gate import Gate
 from .members import Member, State
 from .names import exposed
 from .own_tools import OwnTools
+from .selection import Offered, Selection
 from .shelving import Shelving
 
 __all__ = ["Verbs"]
@@ -62,8 +62,8 @@ class Verbs:
     ) -> None:
         self.gate, self.members, self.catalogue = gate, members, catalogue
         self._shelving = shelving
-        self._admission = Admission(catalogue)
-        self._own = OwnTools(catalogue, self._admission, gate.cap)
+        self._selection = Selection(catalogue)
+        self._own = OwnTools(catalogue, self._selection, gate.cap)
         self._budget = budget
         self._used: dict[str, _Used] = {}
 
@@ -79,7 +79,7 @@ class Verbs:
         """The tools that a model is told of, for a turn that is about `text`: all of them within the budget of tokens,
         else those that matter most and three that find the rest; with one more, results that were cut are read on."""
         tokens = self._budget if budget is None else budget
-        return self._admission.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
+        return self._selection.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
 
     async def use_tool(
         self,
