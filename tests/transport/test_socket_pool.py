@@ -1,12 +1,14 @@
 """transport/socket_pool.py: which sockets are opened, judged, used again and closed, with TLS and without."""
 
 import asyncio
+import gzip
 import socket
 import ssl
 import sys
 from weakref import WeakSet
 
 import pytest
+import yarl
 
 from interlock.transport import socket_pool
 from interlock.transport.endpoints import endpoint_of
@@ -96,6 +98,51 @@ async def test_what_was_read_whole_may_outlive_its_client(peer_of):
         async with out.sent("POST", b"{}", {}) as (_, response):
             assert await out.whole(response, "x") == b"{}"
             await out.close()
+
+
+async def test_nothing_of_the_environment_and_of_other_answers_goes_along(peer_of, monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with peer_of(lambda r, s: http(200, b"{}", "Set-Cookie: a=b; Path=/")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        for _ in range(2):
+            assert (await ask(out))[0].status == 200
+        await out.close()
+    for request in peer.requests:
+        assert request.header("authorization") is None and request.header("cookie") is None
+
+
+async def test_the_library_keeps_no_cookie():
+    out, url = Outbound(endpoint_of("https://x.example/")), yarl.URL("https://x.example/")
+    jar = out._opened().session.cookie_jar
+    jar.update_cookies({"a": "b"}, url)
+    assert not jar.filter_cookies(url)
+    await out.close()
+
+
+async def test_what_is_packed_stays_packed(peer_of):
+    bomb = gzip.compress(bytes(1_000_000))
+    async with peer_of(lambda r, s: http(200, bomb, "Content-Encoding: gzip")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        reply, body = await ask(out)
+        assert (body, reply.packed) == (bomb, "gzip")
+        await out.close()
+
+
+async def test_a_peer_that_does_not_hear_the_goodbye_keeps_no_socket(peer_of):
+    async def script(request, stream):
+        stream.reader._transport.pause_reading()
+        return http(200, b"{}")
+
+    async with peer_of(script) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        await ask(out)
+        held = [*out._opened().sockets]
+        await out.close()
+        assert held and all(each.fileno() < 0 for each in held)
 
 
 async def test_a_large_body_arrives_whole(peer_of):

@@ -123,7 +123,7 @@ class PlainResponse:
 
     def is_eof(self) -> bool:
         """Has all of it come?"""
-        return self.connection is None and self._error is None
+        return self.connection is None
 
     def read_nowait(self) -> bytes:
         """What has come and was not read yet."""
