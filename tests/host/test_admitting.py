@@ -212,7 +212,7 @@ async def test_what_is_taken_back_while_it_is_reviewed_stays_so():
     await house.admission.admit("s", offering("add: Adds, and tells me."))
 
     async def answer(ask: Ask) -> bool:
-        await house.admission.take_back("s", [""])
+        await house.admission.take_back("s")
         return True
 
     house.user.answers["allow"] = answer

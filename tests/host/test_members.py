@@ -209,7 +209,7 @@ async def test_one_that_is_given_up_can_be_started_again():
     mortal.die()
     await until(lambda: member.state == "failed", 1000)
     mortal.refused = 0
-    await member.restart()
+    await started(member)
     assert member.state == "ready" and (await (await member.connected()).call_tool("any")).text
     await member.stop()
 

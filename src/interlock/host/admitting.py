@@ -138,16 +138,19 @@ class Admission:
         self._refused.discard(server)
 
     def forget(self, server: str) -> None:
-        """It is gone: nothing of it can be used. Its pins stay."""
+        """It is gone: nothing of it can be used, and what was refused is asked about when it comes again. Its pins
+        stay."""
         self._offers.pop(server, None)
         self._told.pop(server, None)
-
-    async def take_back(self, server: str, identities: Iterable[str]) -> None:
-        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
-        self.forget(server)
         self.ask_again(server)
-        for identity in identities:
-            await self._pins.forget(server, identity=identity)
+        if server in self._turns and not self._turns[server].locked():
+            del self._turns[server]
+
+    async def take_back(self, server: str) -> None:
+        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
+        now = self._offers.get(server)
+        self.forget(server)
+        await self._pins.forget(server, now.identity if now is not None else "")
 
     # --- what may be used -------------------------------------------------------------------------
 

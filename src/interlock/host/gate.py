@@ -39,6 +39,8 @@ __all__ = ["Gate", "Plan"]
 
 T = TypeVar("T")
 _FROM_SERVERS = ("tool", "resource", "prompt", "completion")  # what comes back is a server's, and capped
+_TAKEN_BACK = "taken back", "the user took back what was said before"
+_REMOVED = "removed", "the server was removed from this host"
 
 
 class Plan(Protocol):
@@ -93,8 +95,8 @@ class Gate:
         self.principal, self._deadline = principal, deadline
         self._deadlines = Deadlines()
         self._ledger = Ledger(self.audit, hide, self._unwritten)
-        consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
-        self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
+        self._consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
+        self._judge = Judge(self.policy, self.leaves, self._consent, self._ledger, self.user)
         self._admission = Admission(pins if pins is not None else Pins(), self.policy, self._judge, principal)
 
     def hide(self, values: Iterable[str]) -> None:
@@ -236,6 +238,34 @@ class Gate:
         self._admission.forget(server)
         self.cap.forget(server)
 
+    # --- servers that come and go -----------------------------------------------------------------
+
+    def added(self, server: str) -> None:
+        """Into the book, or it is not added. Whether it may be started is decided by itself."""
+        deed = Deed("launch", server, server, principal=self.principal)
+        self._ledger.decided(deed, "ask", "added", "it was added while the host runs; its start is decided on next")
+
+    def removed(self, server: str) -> None:
+        self._refused(Deed("launch", server, server, principal=self.principal), *_REMOVED)
+
+    def withdraw(self, server: str) -> None:
+        """Whatever is being asked about it, or waits to be asked, ends with no."""
+        self._consent.withdraw(server)
+
+    async def end_leaves(self, server: str, *, but: Kind | None = None) -> None:
+        """Those that it has left behind; `but` those of one kind."""
+        kinds = self._answered(server, None) - {but}
+        await self.leaves.forget(server, but=but, principal=self.principal)
+        for each in sorted(kinds, key=KINDS.index):
+            self._refused(Deed(each, server, "*", principal=self.principal), *_REMOVED)
+
+    async def forget_for_good(self, server: str) -> None:
+        """As if there had never been one of that name."""
+        await self.leaves.forget(server, principal=self.principal)
+        await self._admission.take_back(server)
+
+    # --- what is taken back -----------------------------------------------------------------------
+
     async def forget_leaves(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
         """No answer counts any more that was to last: about one kind of deed, about one thing, or about all."""
         if kind is not None and (kind not in KINDS or kind == "definitions"):
@@ -244,7 +274,7 @@ class Gate:
         kinds: set[Kind] = self._answered(server, name) if kind is None else {kind}
         await self.leaves.forget(server, kind=kind, name=name, principal=self.principal)
         for each in sorted(kinds, key=KINDS.index):
-            self._taken_back(Deed(each, server, "*" if name is None else name, principal=self.principal))
+            self._refused(Deed(each, server, "*" if name is None else name, principal=self.principal), *_TAKEN_BACK)
 
     def _answered(self, server: str, name: str | None) -> set[Kind]:
         try:
@@ -253,15 +283,15 @@ class Gate:
             return set()  # those of the session go all the same, and who takes them back is told of the rest
         return {each.kind for each in kept if name in (None, each.name)}
 
-    async def take_back(self, server: str, *, identities: Iterable[str] = ("",)) -> None:
-        """As if it had never offered anything: no approved definition of it counts any more."""
+    async def take_back(self, server: str) -> None:
+        """As if it had never offered anything: no approved definition of it counts any more, however it was started."""
         self.forget(server)
-        await self._admission.take_back(server, identities)
-        self._taken_back(Deed("definitions", server, "*", principal=self.principal))
+        await self._admission.take_back(server)
+        self._refused(Deed("definitions", server, "*", principal=self.principal), *_TAKEN_BACK)
 
-    def _taken_back(self, deed: Deed) -> None:
-        """Into the book, as a refusal. It is so already: a book that cannot be written keeps nobody from saying no."""
+    def _refused(self, deed: Deed, rule: str, because: str) -> None:
+        """Into the book. It is so already: a book that cannot be written keeps nobody from saying no."""
         try:
-            self._ledger.decided(deed, "deny", "taken back", "the user took back what was said before")
+            self._ledger.decided(deed, "deny", rule, because)
         except StoreError as failed:
-            self._judge.tell("audit", deed, f"not written down that it was taken back: {display(str(failed), 300)}")
+            self._judge.tell("audit", deed, f"not written down that it was {rule}: {display(str(failed), 300)}")

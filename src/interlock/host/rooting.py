@@ -154,6 +154,10 @@ class Rooting:
             shown = display(server, 60), display(str(error), 200)
             log.warning("! %s could not be told that its roots changed: %s", *shown)
 
+    def forget(self, server: str) -> None:
+        """Nobody is there who was told."""
+        self._told.pop(server, None)
+
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()

@@ -21,7 +21,7 @@ from ..client.completing import Completion, params_of_completion
 from ..client.results import CallResult, PromptResult
 from ..client.verbs import Timeout
 from ..wire.display import display
-from ..wire.errors import ConnectionEnded, LocalError
+from ..wire.errors import ConnectionClosed, ConnectionEnded, LocalError
 from ..wire.link import Patience
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
@@ -31,7 +31,7 @@ from .capping import SCHEME
 from .catalogue import Catalogue, Entry
 from .deeds import Deed, Denied, Matter, matter_of
 from .gate import Gate
-from .members import Member, State
+from .members import Member, State, Unavailable, member_in
 from .names import exposed
 from .own_tools import OwnTools
 from .shelving import Shelving
@@ -179,6 +179,10 @@ class Verbs:
 
     # --- how --------------------------------------------------------------------------------------
 
+    def _forget_used(self, server: str) -> None:
+        """What it offers is something else now, or nothing."""
+        self._used = {name: used for name, used in self._used.items() if used.entry.server != server}
+
     def _sent(
         self,
         deed: Deed,
@@ -187,9 +191,10 @@ class Verbs:
         entry: Entry[Tool] | Entry[Prompt] | None = None,
     ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-        send = partial(
-            self._asked, deed, self.members[deed.matter.server], patience, ask, entry, self.catalogue.version
-        )
+        member = self.members[deed.matter.server]
+        if member.state == "removed":
+            raise Unavailable(member.name, member.state, member.cause)  # nobody is asked about it any more
+        send = partial(self._asked, deed, member, patience, ask, entry, self.catalogue.version)
         return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
@@ -215,6 +220,8 @@ class Verbs:
                     return await ask(client, sent)
                 except ConnectionEnded as ended:
                     retries += 1
+                    if member.state == "removed":
+                        raise _removed(member, ended) from ended
                     if ended.sent is not False or retries > _RETRIES or member.state == "stopped":
                         raise
         finally:
@@ -254,10 +261,7 @@ class Verbs:
             await self.gate.through(Deed(kind, *hidden, principal=self.gate.principal), _never)
 
     def _known(self, server: str) -> str:
-        if server not in self.members:
-            names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
-            raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
-        return server
+        return member_in(self.members, server).name
 
 
 def _call_tool(
@@ -278,6 +282,13 @@ def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completi
         known=known,
         timeout=timeout,
     )
+
+
+def _removed(member: Member, ended: ConnectionEnded) -> ConnectionEnded:
+    """How a call ends whose server was taken away under it. Whether it was sent is known as before."""
+    told = ConnectionClosed(f"the server {display(member.name, 60)!r} was removed before it answered")
+    told.sent = ended.sent
+    return told
 
 
 async def _never(sent: Any) -> None:
