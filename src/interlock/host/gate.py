@@ -25,8 +25,8 @@ from .audit import Audit, MemoryAudit
 from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers
-from .deadlines import Deadlines
-from .deeds import KINDS, Deed, Kind
+from .deadlines import Deadline, Deadlines
+from .deeds import KINDS, Deed, Kind, ServerGone
 from .diffs import compared
 from .judge import Judge, Question, Ruling
 from .leaves import Leaves
@@ -133,11 +133,11 @@ class Gate:
         deed, began, seconds = ruling.deed, time.perf_counter(), self._deadline if deadline is None else deadline
         if watched := self._judge.is_watched():
             self._judge.tell("calling", deed)
-        limit = self._deadlines.begin(seconds)
+        limit = self._deadlines.begin(seconds, matter.server)
         try:
             result = await send(deed.arguments)
         except BaseException as error:
-            told = self._failed(ruling, began, error, limit.caused(), seconds)
+            told = self._failed(ruling, began, error, limit, seconds)
             if told is error:
                 raise
             raise told from error
@@ -154,12 +154,12 @@ class Gate:
         return found if how is None else found._replace(how=how)
 
     def _failed(
-        self, ruling: Ruling, began: float, error: BaseException, too_late: bool, deadline: float
+        self, ruling: Ruling, began: float, error: BaseException, limit: Deadline, seconds: float
     ) -> BaseException:
         """Tell it and write it down; what is raised is the error itself, or that our own deadline ended it."""
         deed = ruling.deed
-        if isinstance(error, asyncio.CancelledError) and too_late:
-            error = CallTimeout(deed.kind, deadline, "total")
+        if limit.caused() and isinstance(error, asyncio.CancelledError):
+            error = ServerGone(deed.server, limit.cut) if limit.cut else CallTimeout(deed.kind, seconds, "total")
         if isinstance(error, TimeoutError):
             self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
             self._ledger.ended(deed, ruling.call, began, "timeout", str(error))
@@ -251,6 +251,14 @@ class Gate:
     def withdraw(self, server: str) -> None:
         """Whatever is being asked about it, or waits to be asked, ends with no."""
         self._consent.withdraw(server)
+
+    def calls_at(self, server: str) -> list[Deadline]:
+        """Whatever is being done there now."""
+        return self._deadlines.at(server)
+
+    def end_calls(self, calls: list[Deadline], how: str) -> None:
+        """Those that are still being done end: their server is gone (`how`), and an answer cannot come."""
+        self._deadlines.cut(calls, how)
 
     async def end_leaves(self, server: str, *, but: Kind | None = None) -> None:
         """Those that it has left behind; `but` those of one kind."""

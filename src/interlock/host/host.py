@@ -169,7 +169,7 @@ class Host(Verbs):
 
     async def stop(self, server: str) -> None:
         """Stop one server, until `restart`."""
-        await self._roster.take(server, Member.stop)
+        await self._roster.take(server, self._roster.stop)
 
     async def add(self, name: str, target: Any, *, replace: bool = False) -> None:
         """Take in another server while the host runs: whatever a `Client` takes, or a `Seat` with more about it. It is
@@ -209,7 +209,7 @@ class Host(Verbs):
             await self._roster.take(server, self._take_back)
 
     async def _take_back(self, member: Member) -> None:
-        await member.stop()
+        await self._roster.stop(member)
         await self.gate.forget_leaves(member.name)
         await self.gate.take_back(member.name)
 

@@ -29,8 +29,8 @@ __all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable", "m
 
 log = logging.getLogger("interlock.host")
 State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped", "removed"]
-"""`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it, and `removed`
-from the host for good."""
+"""`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it, `removed`
+for good."""
 _ATTEMPTS = 3  # to start it for the first time; later its connection is supervised (docs/supervision.md)
 _FIRST_PAUSE = 1.0  # seconds before the second attempt, four times as many before each further one
 _TURN_SECONDS = 5.0  # that one start may keep others from beginning

@@ -59,7 +59,8 @@ class Roster:
     async def close(self) -> None:
         """All are stopped when it returns, also those that were about to begin, or to go."""
         self._is_open = False
-        await asyncio.gather(*(self._turns.take(name, each.stop) for name, each in [*self._members.items()]))
+        stops = (self._turns.take(name, partial(self.stop, each)) for name, each in [*self._members.items()])
+        await asyncio.gather(*stops)
         await self._turns.close()
 
     def _check_open(self) -> None:
@@ -73,6 +74,12 @@ class Roster:
         member_in(self._members, server)
         return await self._turns.take(server, lambda: work(member_in(self._members, server)))
 
+    async def stop(self, member: Member) -> None:
+        """In its turn. A call that waits for a person and not for its server does not end with the connection."""
+        calls = self._gate.calls_at(member.name)  # and not those of the next one of this name
+        await member.stop()
+        self._gate.end_calls(calls, member.state)
+
     async def restart(self, server: str) -> Member:
         """Stopped, and on its way again when it returns."""
         self._check_open()
@@ -81,7 +88,7 @@ class Roster:
     async def _restart(self, member: Member) -> Member:
         self._check_open()
         self._gate.ask_again(member.name)
-        await member.stop()
+        await self.stop(member)
         self._check_open()  # it may have been closed meanwhile, and then nothing begins any more
         member.begin()
         return member
@@ -140,7 +147,7 @@ class Roster:
         self._gate.removed(member.name)
         member.retire()  # from here on nothing new begins with it
         self._gate.withdraw(member.name)
-        await member.stop()
+        await self.stop(member)
         await self._left(member.name, back)
         self._gate.forget(member.name)
         if not keep:
@@ -161,6 +168,7 @@ def same_name(name: str) -> LocalError:
 def _is_same(before: Member, after: Member) -> bool:
     """Is it beyond doubt that the same is started or connected to?"""
     try:
-        return before.meant() == after.meant()
+        one, other = before.meant(), after.meant()
     except InterlockError:
         return False
+    return one == other if isinstance(one, str) else one is other

@@ -21,7 +21,7 @@ from ..client.completing import Completion, params_of_completion
 from ..client.results import CallResult, PromptResult
 from ..client.verbs import Timeout
 from ..wire.display import display
-from ..wire.errors import ConnectionClosed, ConnectionEnded, LocalError
+from ..wire.errors import ConnectionEnded, LocalError
 from ..wire.link import Patience
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
@@ -29,7 +29,7 @@ from ..wire.types.tools import Tool
 from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
-from .deeds import Deed, Denied, Matter, matter_of
+from .deeds import Deed, Denied, Matter, ServerGone, matter_of
 from .gate import Gate
 from .members import Member, State, Unavailable, member_in
 from .names import exposed
@@ -221,7 +221,7 @@ class Verbs:
                 except ConnectionEnded as ended:
                     retries += 1
                     if member.state == "removed":
-                        raise _removed(member, ended) from ended
+                        raise ServerGone(member.name, member.state, ended.sent) from ended
                     if ended.sent is not False or retries > _RETRIES or member.state == "stopped":
                         raise
         finally:
@@ -282,13 +282,6 @@ def _complete(client: Client, sent: Any, timeout: Timeout) -> Awaitable[Completi
         known=known,
         timeout=timeout,
     )
-
-
-def _removed(member: Member, ended: ConnectionEnded) -> ConnectionEnded:
-    """How a call ends whose server was taken away under it. Whether it was sent is known as before."""
-    told = ConnectionClosed(f"the server {display(member.name, 60)!r} was removed before it answered")
-    told.sent = ended.sent
-    return told
 
 
 async def _never(sent: Any) -> None:
