@@ -201,6 +201,48 @@ async def test_the_process_ends_and_another_one_may_take_the_name(tmp_path):
         assert pids[0] != pids[1]
 
 
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+plain = answer
+def answer(request):
+    if request.get("method") == "tools/list":
+        tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("pid", "hang")]
+        return result(request, {"tools": tools})
+    if request.get("method") == "tools/call" and request["params"]["name"] == "hang":
+        while True:
+            time.sleep(1)
+    plain(request)
+serve(answer)
+"""
+
+
+async def test_a_process_that_does_not_want_to_end_is_ended_and_nobody_waits_for_that(tmp_path):
+    target = command_of(write_server(tmp_path, STUBBORN), close_seconds=0.1, terminate_seconds=0.1)
+    async with Host({"p": target}, policy=ALL) as host:
+        pid = int((await host.call_tool("p__pid")).text)
+        calling = asyncio.create_task(host.call_tool("p__hang"))
+        await asyncio.sleep(0.02)
+        await host.remove("p")
+        assert calling.done() and isinstance(calling.exception(), ConnectionClosed) and not alive(pid)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_a_server_that_has_itself_removed_does_not_wait_for_itself(revision):
+    server, hosts = Server("s"), []
+
+    @server.tool
+    async def leave() -> str:
+        await hosts[0].remove("s")
+        return "left"
+
+    async with Host({"s": Seat(server, revision=revision)}, policy=ALL) as host:
+        hosts.append(host)
+        with pytest.raises(ConnectionClosed, match="was removed"):
+            await host.call_tool("s__leave")
+        await until(lambda: not host.members)
+
+
 @virtual_time
 async def test_what_runs_there_ends_and_says_why():
     deaf = mortal("x", silent={"tools/call", "resources/read"})

@@ -143,7 +143,7 @@ class Rooting:
         """Tell each server that was told other roots than it has now."""
         for server, told in [*self._told.items()]:
             now = await asyncio.to_thread(self._now, server)
-            if now != told:
+            if now != told and server in self._told:  # and was not removed meanwhile
                 self._told[server] = now
                 await self._tell(server)
 
