@@ -553,6 +553,7 @@ PARAMETERS = {
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
+    "IssuerApp": "server allowed_hosts allowed_origins",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",
 }
