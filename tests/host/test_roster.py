@@ -15,20 +15,12 @@ from interlock.host.members import MemberChange, Seat, Unavailable
 from interlock.host.policy import Policy
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import ConnectionClosed, ConnectionEnded, InterlockError, LocalError, StoreError
-from support.children import alive, command_of, write_server
+from support.children import TELLS_PID, alive, command_of, write_server
 from support.mortal import Mortal
 from support.virtual_time import virtual_time
 
 KINDS = ("launch", "definitions", "tool", "resource", "roots")
 ALL = Policy(defaults=dict.fromkeys(KINDS, "allow"))
-PROGRAM = """
-plain = answer
-def answer(request):
-    if request.get("method") == "tools/list":
-        return result(request, {"tools": [{"name": "pid", "inputSchema": {"type": "object"}}]})
-    plain(request)
-serve(answer)
-"""
 
 
 def server_of(*names):
@@ -190,7 +182,7 @@ async def test_of_one_that_is_removed_nothing_is_there_and_everybody_is_told():
 
 
 async def test_the_process_ends_and_another_one_may_take_the_name(tmp_path):
-    target = command_of(write_server(tmp_path, PROGRAM))
+    target = command_of(write_server(tmp_path, TELLS_PID))
     async with Host({}, policy=ALL) as host:
         pids = []
         for _ in range(2):
@@ -358,7 +350,7 @@ async def test_a_launch_that_is_being_asked_about_does_not_happen(tmp_path):
 
 
 async def test_leave_ends_with_its_server_and_what_was_approved_of_its_offer_does_not(tmp_path):
-    target, user = command_of(write_server(tmp_path, PROGRAM)), ScriptedUser(lasting)
+    target, user = command_of(write_server(tmp_path, TELLS_PID)), ScriptedUser(lasting)
     book = MemoryAudit()
     async with Host({"s": target, "t": server_of("x")}, user=user, audit=book, home=tmp_path / "home") as host:
         for name in ("s__pid", "t__x"):
@@ -386,7 +378,7 @@ async def test_leave_is_kept_where_its_owner_says_so():
 
 
 async def test_one_that_is_replaced_by_the_same_keeps_all_and_by_another_nothing(tmp_path):
-    path, user = write_server(tmp_path, PROGRAM), ScriptedUser(lasting)
+    path, user = write_server(tmp_path, TELLS_PID), ScriptedUser(lasting)
     async with Host({"s": command_of(path, "a"), "t": server_of("x")}, user=user) as host:
         before = (await host.call_tool("s__pid")).text
         user.asks.clear()
@@ -470,6 +462,26 @@ async def test_taking_back_and_starting_anew_do_not_mix():
         await host.call_tool("s__x")
         await asyncio.gather(host.restart("s"), host.take_back("s"))
         assert host.members["s"].state == "stopped" and not host.leaves("s") and not host.gate.admitted("s")
+
+
+async def test_a_review_ends_with_its_server_and_brings_nothing_of_it_back():
+    shown, server = asyncio.Event(), server_of("x")
+
+    async def answer(ask):
+        if ask.deed.name == "first":
+            return True
+        shown.set()
+        return await asyncio.Event().wait()
+
+    async with Host({"s": server}, user=ScriptedUser(answer)) as host:
+        for name in ("y", "z"):
+            server.tool(lambda: "", name=name)
+        await until(lambda: len(host.gate.quarantined("s")) == 2)
+        reviewing = asyncio.create_task(host.review("s"))
+        await shown.wait()
+        await host.remove("s")
+        await reviewing
+        assert not host.gate._admission._offers and not host.catalogue.tools
 
 
 @virtual_time

@@ -63,8 +63,9 @@ class Admission:
         async with self._turns.setdefault(server, asyncio.Lock()):
             now = self._offers[server]  # somebody may have come with a newer one meanwhile
             await self._approve(server, now, await self._approved(server, now, cost))
-            self._tell(server)
-            return self._offers[server].comparison
+            if server in self._offers:  # and was not removed meanwhile
+                self._tell(server)
+            return self._offers.get(server, now).comparison
 
     async def _approved(self, server: str, now: _Offer, cost: Cost | None) -> list[Definition]:
         fresh = [now.definitions[each.item] for each in now.quarantined.values() if each.change not in _STUCK]
@@ -120,8 +121,8 @@ class Admission:
     async def _approve(self, server: str, now: _Offer, approved: list[Definition]) -> None:
         if approved:
             await self._pins.approve(server, approved, identity=now.identity)
-        latest = self._offers.get(server, now)
-        self._compare(server, latest.listed, latest.identity)
+        if (latest := self._offers.get(server)) is not None:  # nothing comes back of one that was forgotten meanwhile
+            self._compare(server, latest.listed, latest.identity)
 
     def _compare(self, server: str, listed: list[Definition], identity: str) -> None:
         comparison = self._pins.compare(server, listed, identity=identity)
