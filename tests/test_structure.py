@@ -534,8 +534,8 @@ MEMBERS = {
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
     "redact release_stream silence timer",
-    "Host": "call_tool close complete events get_prompt leaves missing read_resource restart review roots start stop "
-    "take_back turn use_tool",
+    "Host": "add call_tool close complete events get_prompt leaves missing read_resource remove restart review roots "
+    "start stop take_back turn use_tool",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Seat": "allowed_hosts auth headers idle_seconds revision start_seconds supervision target timeout",

@@ -258,9 +258,8 @@ class Supervisor:
         edge = self._edge
         if edge is None:
             return None
-        method = "ping" if "ping" in edge.revision.requests else "server/discover"
         try:
-            await edge(self._asking(method, {}, Patience(idle=None, total=self._rules.ping_timeout)))
+            await edge(self._asking(edge.ping_method, {}, Patience(idle=None, total=self._rules.ping_timeout)))
         except InterlockError as error:
             return error
         self._heard_at = self._clock()
@@ -306,8 +305,6 @@ class Supervisor:
         if edge is None or _is_over(edge):
             edge = await self._open()
             self._ready_at = self._clock()
-        if self.state != "recovering":
-            return
         self._heard_at = self._clock()
         self._to("ready")
         for notice, kind in CHANGE_OF.items():
