@@ -267,3 +267,20 @@ def test_what_is_remembered_of_strangers_is_bounded():
             assert guard.lets_through(Headers(lines))
     assert len(guard._familiar) == 256
     assert all(sum(len(value or b"") for value in said) < 512 for said in guard._familiar)
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"host", b"origin", b"content-length"])
+def test_what_came_twice_is_not_let_through_among_what_is_familiar(name):
+    said = {
+        b"host": b"localhost",
+        b"content-type": b"application/json",
+        b"content-length": b"5",
+        b"origin": b"https://x",
+    }
+    lines = [*said.items(), (b"authorization", b"Bearer a")]
+    guard = Guard(origins=["https://x"], body_bytes=100)
+    assert guard.lets_through(Headers(lines))
+    twice = Headers([*lines, (name, dict(lines)[name])])
+    assert not guard.lets_through(twice)
+    refusal = guard.foreign(twice)
+    assert refusal is not None and refusal.status == 400

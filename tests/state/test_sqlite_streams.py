@@ -64,3 +64,15 @@ def test_a_clock_that_was_set_back_keeps_cleaning_finite(turn):
     assert purge_streams(turn, 0.0) == 0
     turn.now = 150.0
     assert purge_streams(turn, 0.0) == 2
+
+
+def test_who_makes_room_for_itself_counts_what_went_of_its_own_only_once(turn):
+    turn.bounds = Bounds(event_seconds=50.0, events_bytes=10)
+    append(turn, "a", [b"old!"], 4, FOREVER, 0)
+    append(turn, "b", [b"older"], 5, FOREVER, 0)
+    turn.now = 160.0
+    assert append(turn, "a", [b"123456789"], 9, FOREVER, 0) == 2  # only without what is old in both
+    assert turn.totals.events_bytes == 9
+    assert [event.data for event in read(turn, "a", 1, 10, 100)] == [b"123456789"]
+    drop(turn, "a")
+    assert turn.totals.events_bytes == 0

@@ -155,3 +155,38 @@ async def test_news_of_the_same_process_needs_no_asking(tmp_path, monkeypatch):
             await asyncio.sleep(0.05)
             await store.append("s", [b"x"], until=FOREVER)
             assert await wait
+
+
+async def test_a_clock_that_was_set_back_does_not_put_off_the_cleaning(tmp_path):
+    clock = Clock(1000.0)
+    async with opened("sqlite", tmp_path, clock, linger_seconds=5.0) as store:
+        await store.put("a", b"x", until=clock.now)  # cleaned now, and the time of that is written down
+        clock.now = 100.0
+        await store.put("b", b"x", until=105.0)
+        clock.now = 120.0
+        await store.put("c", b"x", until=FOREVER)
+        assert await store.take_expired("b") == []  # nobody waits longer than that to take it
+
+
+async def test_news_that_comes_beside_a_read_of_something_else_is_passed_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_threads, "POLL_SECONDS", 1000.0)  # nobody looks but who reads
+    async with opened("sqlite", tmp_path, Clock()) as here, opened("sqlite", tmp_path, Clock()) as there:
+        waiting = asyncio.ensure_future(here.wait("s", seconds=5.0))
+        await here.get("x")
+        while here._reader._seen is None:  # it waits
+            await asyncio.sleep(0.01)
+            await here.get("x")
+        await there.append("s", [b"news"], until=FOREVER)
+        await here.get("x")
+        assert await waiting
+
+
+async def test_who_forked_from_its_owner_ends_no_thread_of_it(tmp_path):
+    writer = make(Writer, tmp_path)
+    await writer.do(number)
+    owner, writer._process = writer._process, writer._process + 1  # as a child finds it
+    await writer.close()
+    assert writer._end is None
+    writer._process, writer._closed = owner, False
+    await writer.close()
+    assert writer._end is not None

@@ -7,8 +7,10 @@ import pytest
 
 from interlock.state.memory_store import MemoryStore
 from interlock.state.store import Bounds
+from interlock.transport import colleagues
 from interlock.transport.colleagues import Colleagues, Mail, worker_of
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import EventsGone, LocalError, StoreError
+from support.virtual_time import virtual_time
 
 
 @asynccontextmanager
@@ -146,3 +148,67 @@ async def test_a_store_that_was_closed_ends_the_reading():
             await asyncio.wait([one_s[0]])  # nothing to read: the others wait until they are cancelled
         for task in one_s:
             task.cancel()
+
+
+class Failing(MemoryStore):
+    """A store that says for a while that what was asked for is gone, and then nothing at all."""
+
+    errors = ()
+
+    async def read(self, stream, *arguments, **more):
+        if self.errors and stream.endswith("/mail/0"):
+            raise self.errors[0]
+        return await super().read(stream, *arguments, **more)
+
+    async def last(self, stream):
+        if len(self.errors) > 1:
+            error, self.errors = self.errors[1], ()
+            raise error
+        return await super().last(stream)
+
+
+async def test_one_who_missed_something_hears_on_though_the_store_fails_at_that_moment(monkeypatch, caplog):
+    monkeypatch.setattr(colleagues, "_AGAIN", 0.01)
+    store = Failing()
+    async with together(1, store=store) as ([found], [inbox]):
+        store.errors = (EventsGone("too old"), StoreError("locked"))
+        await found.tell_all(Mail("note", data=b"missed"))
+        await until(lambda: not store.errors)
+        async with asyncio.timeout(30):
+            while not inbox:
+                await found.tell_all(Mail("note", data=b"heard"))
+                await asyncio.sleep(0.02)
+    assert inbox[0][:2] == ("note", b"heard")
+    assert "could not read its messages: locked" in caplog.text
+
+
+async def test_what_all_read_has_no_end_at_which_its_ids_would_begin_again():
+    now = [1000.0]
+    store = MemoryStore(clock=lambda: now[0])
+    async with together(1, store=store) as ([found], [inbox]):
+        await found.tell_all(Mail("note"))
+        await until(lambda: len(inbox) == 1)
+        now[0] = 1e12
+        assert await store.last(found._stream(0)) == 1
+
+
+@virtual_time
+async def test_one_that_cannot_write_for_a_lease_is_not_seen_until_it_can():
+    class Full(MemoryStore):
+        full = False
+
+        async def put(self, *arguments, **more):
+            if self.full:
+                raise StoreError("disk full")
+            return await super().put(*arguments, **more)
+
+    store = Full()
+    async with together(1, store=store) as ([found], _):
+        await asyncio.sleep(20)
+        assert found.is_seen
+        store.full = True
+        await asyncio.sleep(7)
+        assert not found.is_seen
+        store.full = False
+        await asyncio.sleep(2)
+        assert found.is_seen

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from interlock import Context, Server
 from interlock.transport import http_protocol
 from interlock.transport.http_server import Timing
+from interlock.wire.sse import EventParser
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
 from support.virtual_time import virtual_time
@@ -272,6 +273,41 @@ async def test_a_connection_with_too_many_waiting_requests_is_closed():
         await house.runs(0)
 
 
+BROKEN = b"no request at all\r\n\r\n"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_what_is_no_request_takes_no_answer_from_those_before_it(count):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(b"".join(http(call_tool("hi", id=number)) for number in range(count)) + BROKEN)
+        answers = [await raw.response() for _ in range(count)]
+        assert [answer.json["id"] for answer in answers] == [*range(count)]
+        assert answers[-1].headers["connection"] == "close"
+        assert await raw.ended() == b""
+
+
+async def test_nothing_is_written_into_a_stream_that_is_under_way():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(LISTEN))
+        assert (await raw.head())[0] == 200
+        raw.write(BROKEN)
+        raw.write(BROKEN)
+        house.app.stop()  # which ends such a stream
+        rest = await raw.ended()
+        assert b"HTTP/1.1" not in rest and rest.endswith(b"0\r\n\r\n")
+
+
+async def test_a_head_without_end_behind_a_request_that_runs_is_no_answer_to_it():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(call_tool("wait")))
+        await house.runs(1)
+        raw.write(b"GET / HTTP/1.1\r\nx: " + b"y" * http_protocol._HEAD_BYTES)
+        assert await answer_or_end(raw) == b""
+        await house.runs(0)
+
+
 # --- what begins no request ---
 
 
@@ -360,6 +396,14 @@ async def test_an_offer_may_want_the_connection_closed():
         raw.write(http(HI, changes))
         assert (await raw.response()).status == 200
         assert await raw.ended() == b""
+
+
+async def test_an_offer_of_an_older_http_makes_it_no_newer():
+    async with served(House().app) as port, connection(port) as raw:
+        offer = http(HI, {**UPGRADE, "connection": "keep-alive, Upgrade"}).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+        raw.write(offer)
+        assert (await raw.response()).status == 200
+        await raw.ended()
 
 
 async def test_this_is_no_proxy():
@@ -570,6 +614,61 @@ async def answer_or_end(raw):
         return await raw.ended()
     except ConnectionError:
         return b""
+
+
+@pytest.mark.parametrize("version", [b"2.0", b"0.9"])
+async def test_what_is_no_version_of_ours_is_refused(version):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI).replace(b"HTTP/1.1", b"HTTP/" + version, 1))
+        assert (await raw.head())[0] == 400
+
+
+async def test_a_client_of_an_older_http_is_told_nothing_before_its_answer():
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI, {"expect": "100-continue"}).replace(b"HTTP/1.1", b"HTTP/1.0", 1)[:-1])
+        await asyncio.sleep(0.02)
+        raw.write(b"}")
+        assert (await raw.head())[0] == 200
+
+
+async def test_a_stream_for_a_client_of_an_older_http_is_as_long_as_its_connection():
+    house = House()
+    async with served(house.app) as port, connection(port) as raw:
+        raw.write(http(LISTEN).replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+        status, headers = await raw.head()
+        assert (status, headers["connection"], "transfer-encoding" in headers) == (200, "close", False)
+        house.app.stop()
+        said = EventParser(10_000).feed(await raw.ended())
+        assert json.loads(said[-1].data)["id"] == "L"
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        ("http://localhost/mcp", "evil.example", 200),
+        ("http://LOCALHOST:8000/mcp", "localhost", 200),
+        ("http://[::1]:80/mcp", "localhost", 200),
+        ("http://evil.example/mcp", "localhost", 403),
+        ("http://evil.example:80/mcp", "localhost", 403),
+        ("http://localhost/mcp", "localhost\r\nhost: localhost", 400),
+        ("http://localhost/mcp", None, 403),
+    ],
+)
+async def test_a_host_in_the_target_is_the_one_that_counts(target, host, status):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI, {"host": host}, target=target))
+        assert (await raw.response()).status == status
+
+
+async def test_far_beyond_the_cap_connections_are_closed_without_a_word(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_TURNED_AWAY", 1)
+    async with served(House().app, connections=1) as port, connection(port) as served_one:
+        served_one.write(http(HI))
+        assert (await served_one.response()).status == 200
+        async with connection(port) as told, connection(port) as cut:
+            assert await answer_or_end(cut) == b""
+            told.write(http(HI))
+            assert (await told.head())[0] == 503
 
 
 # --- what is logged ---

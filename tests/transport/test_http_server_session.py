@@ -215,6 +215,28 @@ async def test_one_standing_stream_too_many_ends_the_oldest():
         assert all(stream.ended for stream in streams)
 
 
+async def test_one_standing_stream_too_many_ends_one_that_nobody_reads():
+    async with House() as house:
+        streams = [house.session.standing() for _ in range(4)]
+        for stream in (streams[0], streams[1], streams[3]):
+            stream.attach()
+        house.session.standing().attach()
+        assert [stream.ended for stream in streams] == [False, False, True, False]
+
+
+async def test_ended_streams_are_kept_no_longer_than_their_session():
+    async with House() as house:
+        house.go.set()
+        stream, reader = house.tool("wait")
+        stream.begun = True
+        await until_ended(stream)
+        stream.detach(reader)
+        house.session.shelve(stream)
+        assert (len(house.around.shelf), house.around.shelf.size) == (1, stream.size) and stream.size
+        house.session.finish()
+        assert (len(house.around.shelf), house.around.shelf.size) == (0, 0)
+
+
 # --- a stream only for calls that need one ---
 
 

@@ -223,6 +223,29 @@ async def test_a_session_that_nobody_uses_ends():
         assert (await peer.call("ping").answer()).status == 404
 
 
+@virtual_time
+async def test_the_time_without_use_begins_with_the_end_of_what_was_served():
+    async with House(sessions=SessionBounds(idle=100, unready=20)) as house, house.open() as peer:
+        stream = peer.get()
+        await asyncio.sleep(500)
+        stream.disconnect()
+        await stream.task
+        await asyncio.sleep(90)
+        assert (await peer.call("ping").answer()).status == 200
+
+
+@virtual_time
+async def test_where_no_session_is_left_nobody_looks_for_them():
+    async with House(sessions=SessionBounds(idle=100, unready=20)) as house:
+        async with house.open():
+            assert house.app._sessions._sweeper is not None
+        await asyncio.sleep(6)
+        assert house.app._sessions._sweeper is None
+        async with house.open() as peer:
+            await asyncio.sleep(130)
+            assert (await peer.call("ping").answer()).status == 404
+
+
 async def test_the_end_of_a_session_cancels_its_runs_and_ends_its_streams():
     async with House() as house, house.open() as peer:
         quiet, loud, listening = peer.tool("wait"), peer.tool("wait", steps=1), peer.get()
@@ -257,11 +280,13 @@ def test_sessions_end_with_their_loop():
         for id, status in [(id, 404) for id in ids] + [(peer.id, 200)]:
             assert (await peer.post(request(1), mcp_session_id=id).answer()).status == status
         ids.append(peer.id)
-        assert len(house.app._sessions) == 1
+        assert (len(house.app._sessions), house.app._sessions.running) == (1, 0)
         await peer.call("resources/subscribe", uri="note://1").answer()
         assert house.app._sessions._around.watching.held == watched_bytes(["note://1"])
         if close:
             await house.app.settle(0)
+        else:
+            house.app._sessions._around.running = 1  # one that its loop took with it, unfinished
 
     for close in (False, True):
         asyncio.run(live(close))
@@ -325,6 +350,7 @@ async def test_at_the_bound_of_requests_a_further_one_is_refused():
             talk.disconnect()
             await talk.task
         assert (await peer.tool("hi").answer()).status == 503
+        assert (await send(house.app, "POST", peer.hello).answer()).status == 503
         house.go.set()
         await house.done.wait()
         await asyncio.sleep(0)
@@ -482,6 +508,7 @@ async def test_a_batch_that_says_more_is_a_stream_with_every_answer():
         ([{"jsonrpc": "2.0", "method": "notifications/x"}], 202),
         ([{"jsonrpc": "2.0", "id": 1, "result": {}}], 202),
         ([{"jsonrpc": "2.0", "id": 1, "result": {}}, request(1)], 400),
+        ([{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "notifications/x"}], 400),
         ([{"jsonrpc": "2.0", "method": "ping"}], 400),
         ([], 400),
         ([request(number) for number in range(101)], 400),
@@ -490,6 +517,25 @@ async def test_a_batch_that_says_more_is_a_stream_with_every_answer():
 async def test_which_batches_there_are(frames, status):
     async with House() as house, house.open("2025-03-26") as peer:
         assert (await peer.post(frames).answer()).status == status
+
+
+async def test_what_is_no_json_is_no_batch_either():
+    async with House() as house, house.open() as peer:
+        refused = await peer.post(b"[1,").answer()
+        assert (refused.status, refused.error["code"]) == (400, -32700)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+async def test_a_broken_answer_ends_the_question_when_it_comes(batched):
+    async with House() as house, house.open("2025-03-26", can={"roots": {}}) as peer:
+        talk = peer.tool("where", 7)
+        await talk.heard(2)
+        (asked,) = said(talk)
+        broken = {"jsonrpc": "1.0", "id": asked["id"], "result": {}}
+        whole = {"jsonrpc": "2.0", "id": 999, "result": {}}
+        answer = await peer.post([broken, whole] if batched else broken).answer()
+        assert answer.status == (202 if batched else 400)
+        assert said(await talk.answer())[-1]["result"]["isError"] is True
 
 
 # --- streams ---
@@ -536,6 +582,7 @@ async def test_a_client_that_goes_cancels_nothing_and_finds_its_answer_again():
         for number, id in enumerate(ids):
             again = await peer.get(id).answer()
             assert [part.get("id") for part in said(again)] == [None, None, 7][number:]
+            assert all(event.data for event in events_of(again))  # none that would lead back to the beginning
         assert house.cancelled == []
 
 

@@ -208,3 +208,45 @@ def test_whoever_can_resume_misses_nothing_and_reads_nothing_twice(steps):
         elif stream.can_resume(value):
             reader, seen = stream.attach(value), value
     assert stream.size == sum(len(item) for item in written[stream.first - 1 :])
+
+
+# --- who came back for something older, and slow readers ---
+
+
+async def test_what_is_told_to_a_slow_reader_is_never_left_out():
+    stream = Stream(1, SMALL, expected=1)
+    reader = stream.attach()
+    stream.put(b"x" * (SMALL.pressure + 1))  # a question: it does not wait
+    telling = asyncio.ensure_future(stream.tell(b"told"))
+    await asyncio.sleep(0)
+    assert not telling.done()
+    assert [data for _, data in read(stream, reader)] == [b"x" * 11, b"told"]
+    await telling
+
+
+def test_nothing_is_forgotten_before_who_came_back_for_it_has_it():
+    stream = Stream(1, SMALL)
+    stream.begun = True
+    first = stream.attach()
+    for number in range(3):
+        stream.put(b"%d" % number)
+    read(stream, first)
+    second = stream.attach(0)
+    stream.put(b"3")
+    assert [data for _, data in read(stream, second)] == [b"0", b"1", b"2", b"3"]
+    assert stream.first == 2
+
+
+def test_who_reads_something_again_makes_nothing_unread():
+    stream = Stream(1, Keeping())
+    stream.begun = True
+    first = stream.attach()
+    for data in (b"a", b"bb", b"ccc"):
+        stream.put(data)
+    read(stream, first)
+    again = stream.attach(0)
+    stream.took(again, 1)
+    stream.detach(again)
+    stream.put(b"new")
+    assert stream.take_unread() == [b"new"]
+    assert (stream.size, stream.last) == (6, 3)

@@ -36,7 +36,7 @@ class Worker:
             await ctx.roots()
             raise RuntimeError("broken")
 
-        self.app = HttpApp(server, state=path, sessions=SessionBounds(lease=0.3), **options)
+        self.app = HttpApp(server, state=path, **{"sessions": SessionBounds(lease=0.3), **options})
 
 
 @asynccontextmanager
@@ -124,6 +124,18 @@ async def test_when_its_worker_is_gone_the_state_is_refused(tmp_path):
         gone = await ask(b, again(asked, "x", wait=True))
         assert (gone.status, gone.error["code"]) == (400, -32602)
         assert a.app._side._rounds  # this one was not dead, only silent: what it has left ends with it
+
+
+async def test_a_store_that_fails_is_told_and_the_run_waits_on(tmp_path, caplog):
+    async with office(tmp_path / "s.db", sessions=SessionBounds(lease=20.0)) as (a, b):
+        asked = (await ask(a, call_tool("order", **CAN))).json["result"]
+        (tmp_path / "s.db").rename(tmp_path / "away.db")
+        refused = await ask(b, again(asked, "one"))
+        assert (refused.status, refused.error["code"]) == (200, -32603)
+        assert "try again" in refused.error["message"]
+        (tmp_path / "away.db").rename(tmp_path / "s.db")
+        assert len((await ask(b, again(asked, "one"))).events) == 2
+    assert "a round could not be handed on" in caplog.text
 
 
 @pytest.mark.parametrize("state", ["", "x", 5, "s1.00000000.AAAA", None])

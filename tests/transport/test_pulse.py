@@ -71,6 +71,9 @@ async def test_the_endpoint_asks_its_stores(tmp_path):
     assert (await health(missing)).status == 503
     there = Server("s").asgi(state=tmp_path / "state.db")
     assert (await health(there)).status == 200
+    there._sharing.colleagues._signed = float("-inf")  # nothing could be written for too long
+    there._pulse._looked = float("-inf")
+    assert (await health(there)).json == {"status": "no store"}
     there.stop()
     assert (await health(there)).json == {"status": "stopping"}
     await there._let_go()

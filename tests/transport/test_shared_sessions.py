@@ -3,12 +3,17 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from interlock import Context, Server
+from interlock.revisions.http_session_rules import TurnedAway
 from interlock.state.sqlite_store import SQLiteStore
+from interlock.transport.colleagues import Mail
 from interlock.transport.http_server import HttpApp, SessionBounds
-from interlock.wire.exchange import Principal
+from interlock.transport.sharing import owner_of
+from interlock.wire.errors import StoreError
+from interlock.wire.exchange import ANONYMOUS, Principal
 from support.asgi import call_tool, post
 from support.sessions import OverSession, events_of, said, send
 
@@ -167,6 +172,34 @@ async def test_a_session_belongs_to_who_began_it_at_every_worker(tmp_path):
             ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
             assert (await peer.post(ping, x_who="bob").answer()).status == 404
             assert (await peer.post(ping).answer()).status == 200
+
+
+async def test_who_names_anothers_session_ends_nothing_in_it(tmp_path):
+    def check(headers):
+        return Principal("test", headers.get("x-who", "nobody"))
+
+    async with Office(tmp_path, authenticate=check) as office, office.open(x_who="ann") as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        for verb in ("GET", "DELETE"):
+            assert (await peer.send(verb, x_who="bob").answer()).status == 404
+        office[0].go.set()
+        assert texts(await talk.answer()) == [0, 1, "waited"]
+
+
+async def test_a_call_that_could_not_be_written_down_leaves_no_stream(tmp_path):
+    async def fail(session):
+        raise StoreError("locked")
+
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions = office[0].app._sessions
+        settle, sessions._settle = sessions._settle, fail
+        assert (await peer.call("ping").answer()).status == 503
+        assert (await peer.tool("wait", 7).answer()).status == 503
+        office[0].go.set()
+        await until(lambda: not sessions.running)
+        sessions._settle = settle
+        assert not [name for name in sessions._by_id[peer.id]._streams if not name & 1]
 
 
 async def test_a_session_that_nobody_uses_ends_at_all(tmp_path):
@@ -556,3 +589,115 @@ async def test_what_a_client_says_of_itself_must_fit_into_the_store(tmp_path):
         answer = await send(office[0].app, "POST", json.loads(json.dumps(hello))).answer()
         assert (answer.status, "mcp-session-id" in answer.headers) == (400, False)
         assert len(office[0].app._sessions) == 0
+
+
+async def scribble(worker, peer, value):
+    """Over its record, as another version of this library may."""
+    state, sessions = worker.app._sharing.state, worker.app._sessions
+    key, owner = sessions._key(peer.id), owner_of(ANONYMOUS)
+    entry = await state.get(key, owner=owner)
+    assert await state.put(key, value, until=entry.until, owner=owner, expect=entry.version)
+
+
+@pytest.mark.parametrize("value", [b"\x00\xff", b'{"revision": 5}', b"{}"])
+async def test_a_session_whose_record_nobody_can_read_has_ended(tmp_path, value, caplog):
+    async with Office(tmp_path) as office, office.open() as peer:
+        await scribble(office[0], peer, value)
+        for worker in (office[1], office[0]):  # one that never had it, and the one that has it
+            for verb in ("GET", "POST"):
+                refused = await (at(peer, worker).call("ping") if verb == "POST" else peer.send(verb)).answer()
+                assert refused.status == 404
+        assert len(office[0].app._sessions) == len(office[1].app._sessions) == 0
+    assert "cannot be read" in caplog.text and "Traceback" not in caplog.text
+
+
+async def test_who_writes_over_a_record_that_nobody_can_read_gives_up(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        session = office[0].app._sessions._by_id[peer.id]
+        await scribble(office[0], peer, b"x")
+        session.speaker = 999  # something to write
+        with pytest.raises(TurnedAway):
+            async with asyncio.timeout(20):
+                await office[0].app._sessions._keep(session)
+        assert session.end is not None
+
+
+async def test_a_change_that_nobody_can_read_ends_what_is_here(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions = office[0].app._sessions
+        await scribble(office[0], peer, b"x")
+        await sessions._changed(Mail("changed", peer.id, sender=999))
+        assert len(sessions) == 0
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_stream_that_begins_as_its_session_ends_ends_with_it(tmp_path, resumed):
+    async with Office(tmp_path) as office, office.open() as peer:
+        standing = peer.get()
+        await standing.heard(2)
+        ending = OverSession(office[0].app)
+        ending.id = peer.id
+        sessions = office[1].app._sessions
+
+        async def end(*_):
+            assert (await ending.send("DELETE").answer()).status == 204
+            await until(lambda: not len(sessions))
+
+        sessions._say_who_reads = sessions._speak = end
+        talk = at(peer, office[1]).get(last_id(standing) if resumed else None)
+        answer = await talk.answer()
+        assert answer.complete and answer.status == (200 if resumed else 404)
+        assert said(answer) == []
+
+
+async def test_a_session_in_use_is_written_only_now_and_then(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        sessions, owner = office[0].app._sessions, owner_of(ANONYMOUS)
+        session, state = sessions._by_id[peer.id], office[0].app._sharing.state
+        before = await state.get(sessions._key(peer.id), owner=owner)
+        assert (await peer.call("ping").answer()).status == 200
+        assert await state.get(sessions._key(peer.id), owner=owner) == before
+        aged = msgspec.structs.replace(before, until=0.0)
+        session.version -= 1  # somebody has changed it, which is not known here yet
+        await sessions._touch(session, aged)
+        assert session.version == before.version - 1  # and will be
+        later = await state.get(sessions._key(peer.id), owner=owner)
+        assert later.version > before.version and later.until >= before.until
+
+
+async def test_what_runs_for_nobody_keeps_its_session_at_its_worker(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        await leave(talk)
+        sessions = office[0].app._sessions
+        session = sessions._by_id[peer.id]
+        session.used, session.may_listen, session.speaker = float("-inf"), False, 0
+        assert not session.busy and not sessions._is_unused(session)
+        office[0].go.set()
+        await until(lambda: session.idle)
+        assert sessions._is_unused(session)
+
+
+async def test_what_is_read_lasts_with_its_session(tmp_path):
+    async with Office(tmp_path) as office, office.open() as peer:
+        talk = peer.get()
+        await talk.heard(2)
+        session = office[0].app._sessions._by_id[peer.id]
+        lasted = []
+        for stream in session.open_streams():
+            stream.lasts = lambda: lasted.append(1) or asyncio.sleep(0)
+        await office[0].app._sessions._look_after(session)
+        assert lasted
+        await leave(talk)
+
+
+async def test_the_end_of_a_session_cancels_what_runs_at_another_worker(tmp_path):
+    bounds = SessionBounds(lease=20.0, unready=1800.0)  # so long that nobody looks by himself
+    async with Office(tmp_path, sessions=bounds) as office, office.open() as peer:
+        talk = at(peer, office[1]).tool("wait", 7, steps=1)
+        await talk.heard(2)
+        await asyncio.sleep(0.05)  # what was said before is heard by now
+        assert (await at(peer, office[0]).send("DELETE").answer()).status == 204
+        await until(lambda: office[1].cancelled)
+        await talk.answer()

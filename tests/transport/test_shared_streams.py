@@ -259,3 +259,16 @@ async def test_only_what_has_a_log_asks_for_it_to_last(logged):
             await stream.settle()
         await stream.lasts()
         assert await stream.log.exists() is logged
+
+
+async def test_what_is_read_elsewhere_is_never_too_full_for_a_notification():
+    async with made(7, keeping=Keeping(pressure=10)) as stream:
+        stream.put(b'{"method":"long"}')
+        await stream.settle()
+        stream.follow()  # with more before it than may wait for nobody
+        await stream.tell(b'{"method":"told"}')
+        await stream.settle()
+        assert [event.data[1:] for event in await stream.log.read(0)][1:] == [
+            b'{"method":"long"}',
+            b'{"method":"told"}',
+        ]

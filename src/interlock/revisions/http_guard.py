@@ -48,7 +48,6 @@ class Guard:
 
     def allow(self, host: str) -> None:
         self._hosts |= {host.lower().encode()}
-        self._familiar.clear()  # they were judged by other rules
 
     def lets_through(self, headers: Headers) -> bool:
         """Was a POST with these very values let through before? Most clients say the same with every one."""

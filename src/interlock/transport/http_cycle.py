@@ -45,6 +45,7 @@ class Cycle(RequestResponseCycle):
     task: asyncio.Task[None] | None = None  # in which it is served
     tasks: Any = None  # all of the server, of which that is one
     context: Any = None  # of one that waits for others: it begins in their task, and finds nothing of theirs
+    unframed = False  # is its end that of the connection?
     held: Any = None  # the beginning of a response, until something of its body comes
 
     def __init__(
@@ -111,17 +112,28 @@ class Cycle(RequestResponseCycle):
             self.held = message  # the last one counts: uvicorn's own 500, when the application failed behind its head
             return
         if held is None:
-            await super().send(message)
+            await self.hand_on(message)
             return
         self.held = None
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
         head = None if message.get("more_body") else self.head_of(held, message)
         if head is None:
-            await super().send(held)
-            await super().send(message)
+            await self.hand_on(held)
+            await self.hand_on(message)
         elif not self.disconnected:
             self.put(head, message["body"])
+
+    async def hand_on(self, message: Any) -> None:
+        """To uvicorn, which writes what has no length in chunks. HTTP/1.0 knows none: there the connection ends with
+        the body, and the body with the connection (RFC 9112 §6.1, §6.3)."""
+        if self.scope.get("http_version") == "1.0":
+            if message["type"] == "http.response.start" and not self.response_started:
+                self.unframed = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+                self.chunked_encoding = False if self.unframed else None
+            elif self.unframed:
+                self.expected_content_length = len(message.get("body", b""))
+        await super().send(message)
 
     def head_of(self, start: Any, message: Any) -> bytes | None:
         """The bytes before the body; None for a response that is not framed by nothing but its length."""

@@ -93,14 +93,29 @@ class Bounded(HttpToolsProtocol):
         try:
             self.read(data)
         except HttpParserError:
-            if self.pipeline:
-                self.transport.close()  # an answer may be under way: nothing is written into it
-            else:
-                self.send_400_response("Invalid HTTP request received.")
+            self.break_off()
             return
         if self.head is None and self.chunk is None and (self.cycle is None or not self.cycle.response_complete):
             return
         self.count(len(data))
+
+    def break_off(self) -> None:
+        """What came is no HTTP, and nothing behind it can be read. Whoever asked before that is answered first: a
+        refusal in its place would be taken for its answer, and one within it for a part of it."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and not cycle.more_body:
+            cycle.keep_alive = False
+        elif self.is_answering():
+            self.transport.close()
+        else:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def is_answering(self) -> bool:
+        """Would what is written now stand in or before the answer to an earlier request?"""
+        cycle = self.cycle
+        if self.pipeline or cycle is None or cycle.response_complete:
+            return bool(self.pipeline)
+        return cycle.response_started or not cycle.more_body
 
     def read(self, data: bytes) -> None:
         while data:
@@ -167,8 +182,10 @@ class Bounded(HttpToolsProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         version = parser.get_http_version()
         if version != "1.1":
-            scope["http_version"] = version
+            self.take_older(version)
         url = parse_url(self.url)
+        if url.host:
+            self.take_authority(url)
         raw_path = url.path or b"/"
         path = raw_path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
@@ -185,6 +202,21 @@ class Bounded(HttpToolsProtocol):
             self.flow.pause_reading()
             cycle.context = copy_context()
             self.pipeline.appendleft((cycle, app))
+
+    def take_older(self, version: str) -> None:
+        """HTTP/1.0, whose clients know no interim answers (RFC 9110 §10.1.1). The parser also reads numbers that mean
+        another protocol, or none that has headers."""
+        if version != "1.0":
+            raise HttpParserError("neither HTTP/1.1 nor HTTP/1.0")
+        self.scope["http_version"] = version
+        self.expect_100_continue = False
+
+    def take_authority(self, url: Any) -> None:
+        """Who names a host in the target has asked for that one, whatever Host says (RFC 9112 §3.2.2). One that came
+        twice is still there twice, and refused for that."""
+        host = b"[%s]" % url.host if b":" in url.host else url.host
+        named = host if url.port is None else b"%s:%d" % (host, url.port)
+        self.headers[:] = [(name, named if name == b"host" else value) for name, value in self.headers]
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """uvicorn has the loop call back for every task that ends; here what it runs says so itself."""
@@ -222,7 +254,8 @@ class Bounded(HttpToolsProtocol):
     def without_offer(self, rest: bytes) -> bytes:
         """The same request as if nothing had been offered: an offer may be ignored (RFC 9110 §7.8)."""
         self.cycle, self.offered = self.offered, None
-        lines = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
         lines += [b"%s: %s" % line for line in self.headers if line[0] not in _NOT_PASSED_ON]
         if not self.parser.should_keep_alive():
             lines.append(b"connection: close")
@@ -244,8 +277,7 @@ class Bounded(HttpToolsProtocol):
         self.in_time()
         if self.transport.is_closing():
             return
-        cycle: RequestResponseCycle | None = self.cycle
-        if not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started):
+        if not self.is_answering():
             self.transport.write(b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
         self.transport.close()
 

@@ -258,7 +258,7 @@ class Session:
 
     def shelve(self, stream: Stream) -> None:
         """It has ended. Only what a client has seen the beginning of can be asked for again."""
-        if stream.begun and not stream.lost and self._end is None:
+        if stream.begun and self._end is None:
             self._around.shelf.put(stream, self.forget)
         else:
             self.forget(stream)
@@ -318,7 +318,7 @@ class Session:
     def _withdraw(self, id: int, reason: str, cancellable: bool) -> None:
         """On the stream where it was asked."""
         stream = self._asked.get(id)
-        if stream is not None and self._end is None:
+        if stream is not None:
             stream.put(encode_notice("notifications/cancelled", {"requestId": id, "reason": reason}))
 
     def _check(self, message: bytes) -> None:

@@ -140,10 +140,14 @@ class Sessions:
     async def _batch(self, call: HttpCall, session: Session, body: bytes) -> None:
         """An array of requests and notifications, or one of responses (basic/transports, batching)."""
         try:
-            asked, heard = _sorted(read_batch(body, self._limits))
+            frames = read_batch(body, self._limits)
+            asked, heard = _sorted(frames)
         except BadFrame as bad:
             await call.respond(400, encode_error(None, bad.refusal or InvalidRequest("Not a batch")))
             return
+        for frame in frames:
+            if isinstance(frame, BadFrame):
+                session.spoilt(frame)
         for frame in heard:
             _hear(session, frame)
         if asked:
@@ -342,7 +346,7 @@ async def _follow(call: HttpCall, stream: Stream, reader: Reader, resumed: bool)
         unread = stream.unread(reader)
         events = opening + b"".join(encode_event(data, id=event_id(stream.name, number)) for number, data in unread)
         last = unread[-1][0] if unread else reader.position
-        if reader.until is not None and last >= reader.until:
+        if reader.until is not None:  # behind which nothing is unread for it
             await call.end_events(events + b"retry: %d\n\n" % reader.retry)
         elif stream.ended:
             await call.end_events(events)

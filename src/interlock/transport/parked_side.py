@@ -7,6 +7,7 @@ what is said and answered there: the run goes on as if its client had come back 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -21,15 +22,17 @@ from ..wire.errors import InternalError, InvalidParams
 from ..wire.exchange import Principal, Silenced, Work
 from ..wire.frames import ErrorAnswer, Frame, encode_error
 from ..wire.link import Outlet, Patience
-from .colleagues import Mail
+from .colleagues import UNUSABLE, Mail
 from .shared_streams import Log
 from .sharing import Sharing
 
 __all__ = ["ParkedSide"]
 
+log = logging.getLogger("interlock.http")
 _KEPT = 600.0  # seconds that what is said of a round waits to be handed on
 _LOOKS = 2  # at a worker from which nothing comes, in the time after which it counts as dead
 _SAID, _ANSWER = b"m", b"a"
+_NO_STORE = InternalError("The store of what waits for answers does not answer: try again")
 
 
 class _State(msgspec.Struct):
@@ -70,7 +73,7 @@ class ParkedSide(HttpSide):
         worker = self._worker_of(frame)
         if worker in (0, self._sharing.colleagues.number):
             return super().request(frame, headers, principal, outlet)
-        return self._hand_on(worker, frame, headers, principal, outlet), None
+        return _guarded(frame, self._hand_on(worker, frame, headers, principal, outlet)), None
 
     def _worker_of(self, frame: Frame) -> int:
         raw = frame.params if frame.params is not UNSET else b""
@@ -186,6 +189,16 @@ def _answer(data: bytes) -> bytes:
     told = ErrorAnswer(answer)
     told.code = code
     return told
+
+
+async def _guarded(frame: Frame, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Without the store nobody can be asked: what waits there may be asked for again."""
+    try:
+        return await work
+    except UNUSABLE as error:
+        log.warning("! a round could not be handed on: %s", error)
+        id: Any = frame.id
+        return encode_error(id, _NO_STORE)
 
 
 def _refused(frame: Frame) -> bytes:

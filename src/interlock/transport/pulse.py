@@ -47,6 +47,8 @@ class Pulse:
                 if self._sharing is not None:
                     await self._sharing.ready()
                     await self._sharing.state.get("pulse")
+                    if not self._sharing.colleagues.is_seen:  # a file that can be read, on a disk that is full
+                        return False
                 for store in self._stores:
                     await store.get("pulse")
         except (StoreError, NotOpen, OSError, TimeoutError):

@@ -13,6 +13,8 @@ import time
 from collections.abc import Awaitable
 from typing import Any
 
+import msgspec
+
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
@@ -123,6 +125,8 @@ class SharedSessions(Sessions):
             await self._settle(_shared(session))
         except BaseException:
             stream.detach(reader)
+            if stream.ended:
+                session.forget(stream)  # what runs on is forgotten with its answer
             raise
         await super()._deliver(call, session, stream, reader, array, resumed=resumed)
 
@@ -164,8 +168,9 @@ class SharedSessions(Sessions):
             return
         if session is None:
             session = self._rebuild(id, principal, call.address, entry)
-        elif _shared(session).version < entry.version:
-            self._adopt(_shared(session), entry)
+        elif _shared(session).version < entry.version and not self._adopt(_shared(session), entry):
+            session.finish()
+            return
         await self._touch(_shared(session), entry)
 
     def _rebuild(self, id: str, principal: Principal, address: str, entry: Entry) -> Session:
@@ -178,7 +183,13 @@ class SharedSessions(Sessions):
         return session
 
     def _adopt(self, session: SharedSession, entry: Entry) -> bool:
-        return session.adopt(decode_record(entry.value), entry.version)
+        """False: it cannot be served here any more. What another version of this library wrote may be unreadable."""
+        try:
+            record = decode_record(entry.value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            log.warning("! the record of a session cannot be read: its client has to begin again")
+            return False
+        return session.adopt(record, entry.version)
 
     async def _touch(self, session: SharedSession, entry: Entry) -> None:
         """It is in use. Written only now and then."""
@@ -207,10 +218,9 @@ class SharedSessions(Sessions):
                     await self._sharing.colleagues.tell_all(Mail("changed", session.id))
                 continue
             entry = await self._sharing.state.get(key, owner=owner)
-            if entry is None:
+            if entry is None or not self._adopt(session, entry):
                 session.finish()
                 raise TurnedAway(UNKNOWN)
-            self._adopt(session, entry)
 
     async def _put(self, session: SharedSession, key: str, value: bytes, **facts: Any) -> int:
         try:
@@ -249,6 +259,8 @@ class SharedSessions(Sessions):
 
     async def _listen(self, call: HttpCall, session: SharedSession, *, resumed: bool = False) -> None:
         await session.come_to_rest()
+        if session.end is not None:  # while this one waited: nobody would ever end a stream that begins now
+            raise TurnedAway(UNKNOWN)
         stream = session.standing()
         reader = stream.attach()
         assert isinstance(stream, LoggedStream)
@@ -273,7 +285,7 @@ class SharedSessions(Sessions):
         finally:
             session.busy -= 1
             session.used = asyncio.get_running_loop().time()
-        if standing and not call.answered:
+        if standing:
             await self._listen(call, session, resumed=True)  # what comes next is said here
 
     async def _say_who_reads(self, session: SharedSession, name: int, standing: bool) -> None:
@@ -293,10 +305,8 @@ class SharedSessions(Sessions):
         if session is None or mail.sender == self._sharing.colleagues.number:
             return
         entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
-        if entry is None:
+        if entry is None or (session.version < entry.version and not self._adopt(session, entry)):
             session.finish()
-        elif session.version < entry.version:
-            self._adopt(session, entry)
 
     async def _ended_elsewhere(self, mail: Mail) -> None:
         session = self._here(mail)
@@ -376,14 +386,16 @@ class SharedSessions(Sessions):
 
 
 async def _guarded(call: HttpCall, work: Awaitable[None]) -> None:
-    """What is turned away is told why; without its store an endpoint is 503, or ends the stream that has begun."""
+    """What is turned away is told why; without its store an endpoint is 503. A stream that has begun ends instead."""
     try:
         await work
+        return
     except TurnedAway as away:
-        await call.refuse(away.refusal)
+        refusal = away.refusal
     except UNUSABLE as error:
         log.warning("! a request of a session was refused: %s", error)
-        await (call.end_events(b"") if call.streaming else call.refuse(_FAILED))
+        refusal = _FAILED
+    await (call.end_events(b"") if call.streaming else call.refuse(refusal))
 
 
 async def _attend(session: SharedSession) -> None:
