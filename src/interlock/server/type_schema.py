@@ -22,6 +22,7 @@ __all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "w
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
+_NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, *_RECORDS)
 _INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _ONE_TYPE = frozenset({"boolean", "integer", "number", "string", "array", "object", "null"})
@@ -89,8 +90,14 @@ class TypeWriter:
         }
 
     def _key(self, node: mi.Type) -> Schema:
-        found = {name: value for name, value in self.write(node).items() if name != "type"}
-        return {"pattern": _INTEGER_KEY} if isinstance(_bare(node), mi.IntType) else found
+        """What a member may be called. Names are texts, also those that mean a number."""
+        if isinstance(_bare(node), _NO_KEYS):
+            raise LocalError("the members of an object are named by texts: JSON has no other keys")
+        written = self.write(node)
+        found = {word: value for word, value in written.items() if word != "type"}
+        if "enum" in found:
+            return {**found, "enum": [str(each) for each in found["enum"]]}
+        return {"pattern": _INTEGER_KEY} if written.get("type") == "integer" else found
 
     def union(self, node: Any) -> Schema:
         return _one_of([self.write(member) for member in node.types])
@@ -101,6 +108,8 @@ class TypeWriter:
         return _choice(list(self._order.get(_literal_key(node.values)) or node.values))
 
     def enum(self, node: Any) -> Schema:
+        if hasattr(node.cls, "_flag_mask_"):  # any of its members together is one, too
+            return {"type": "integer", **_documented(node.cls)}
         return {**_choice([member.value for member in node.cls]), **_documented(node.cls)}
 
     # --- records --------------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ class TypeWriter:
             )
         properties: Schema = {}
         if getattr(node, "tag_field", None) is not None:
-            properties[node.tag_field] = {"const": node.tag}
+            properties[node.tag_field] = _tag(node)
         required = [*properties, *(field.encode_name for field in node.fields if field.required)]
         hints = _hints(node.cls)
         properties |= {field.encode_name: self.field(field, hints.get(field.name)) for field in node.fields}
@@ -124,7 +133,7 @@ class TypeWriter:
 
     def _row(self, node: Any) -> Schema:
         """Fields by position; their names are worth telling all the same."""
-        tag = [{"const": node.tag}] if getattr(node, "tag_field", None) is not None else []
+        tag = [_tag(node)] if getattr(node, "tag_field", None) is not None else []
         hints = _hints(node.cls)
         fields = [{"description": field.name, **self.field(field, hints.get(field.name))} for field in node.fields]
         needed = len(tag) + max((at + 1 for at, field in enumerate(node.fields) if field.required), default=0)
@@ -287,9 +296,13 @@ def _bare(node: mi.Type) -> mi.Type:
 
 
 def _choice(values: list[Any]) -> Schema:
-    kinds = {str: "string", int: "integer", type(None): "null"}
+    kinds = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
     found = list(dict.fromkeys(kinds[type(value)] for value in values if type(value) in kinds))
     return {"type": found[0] if len(found) == 1 else found, "enum": values}
+
+
+def _tag(node: Any) -> Schema:
+    return {"type": "string" if isinstance(node.tag, str) else "integer", "const": node.tag}
 
 
 def _one_of(ways: list[Schema]) -> Schema:
