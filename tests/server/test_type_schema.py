@@ -452,6 +452,35 @@ class Foreign:
     __pydantic_fields__ = {"a": 1}
 
 
+@dataclasses.dataclass
+class Kind:
+    lives: int
+    kind: str = dataclasses.field(default="cat", init=False)
+
+
+@attrs.define
+class Counted:
+    lives: int
+    count: int = attrs.field(default=0, init=False)
+
+
+@dataclasses.dataclass
+class Area:
+    side: int
+    area: int = dataclasses.field(init=False)
+
+
+@pytest.mark.parametrize("hint", [Kind, Counted])
+def test_what_a_class_sets_itself_is_not_asked_for(hint):
+    assert list(schema_of(hint)["properties"]) == ["lives"]
+    assert fits(reader(hint)[1], {"lives": 9})
+
+
+def test_what_a_class_sets_itself_but_must_be_read_is_refused():
+    with pytest.raises(LocalError, match=r"Area\.area is set by the class itself"):
+        reader(Area)
+
+
 def test_a_text_in_a_class_describes_its_field():
     properties = schema_of(Described)["properties"]
     assert [properties[name]["description"] for name in "ab"] == ["How many", "this"]
