@@ -21,6 +21,8 @@ def _to_plain(value: Any) -> Any:
         return value.model_dump(mode="json", by_alias=True)
     if (paths := sys.modules.get("pathlib")) is not None and isinstance(value, paths.PurePath):
         return str(value)  # who has a path has loaded its module; nobody else needs it
+    if hasattr(cast("type[Any]", type(value)), "__get_pydantic_core_schema__"):  # a URL, a secret: none of its models
+        return cast(Any, sys.modules["pydantic_core"]).to_jsonable_python(value)
     if isinstance(value, Mapping):
         return dict(cast("Mapping[Any, Any]", value))
     if isinstance(value, _LISTS):

@@ -16,6 +16,7 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
+from .annotations import readable
 from .models import decode_custom
 from .results import Check, ToolResult
 from .schema import hints_of
@@ -133,6 +134,7 @@ def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
     """The schema of a type. Of an annotation that has none, none; of a type that was asked for, a clear word."""
     try:
+        hint = _readable(hint)
         decoder = msgspec.json.Decoder(hint, dec_hook=decode_custom)
         schema, loose = _schema_of(hint)
         fill = filler_of([hint], made_here=True)
@@ -141,6 +143,14 @@ def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
             return Output(embeds=embeds)
         raise LocalError(f"{asked_by}: there is no schema of {hint!r:.200} ({error})") from None
     return Output(schema, _by_type(decoder, schema, loose), fill, embeds)
+
+
+def _readable(hint: Any) -> Any:
+    """With what is said about it; a check that cannot be kept is of what comes in, and costs no schema here."""
+    try:
+        return readable(hint)
+    except (LocalError, TypeError):
+        return hint
 
 
 def _by_schema(schema: dict[str, Any]) -> Check:
