@@ -398,6 +398,27 @@ def test_defaults(hint, default, schema):
     assert arguments(Raw(b"{}")) == {"x": default}
 
 
+class Cat(msgspec.Struct, tag="cat"):
+    size: Literal["small", "large"]
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    mood: Literal["glad", "angry"]
+
+
+class Bird(msgspec.Struct, tag="bird"):
+    song: Literal["soft", "loud"]
+
+
+def test_choices_keep_their_order_in_every_member_of_a_union():
+    ways = schema_of(Cat | Dog | Bird)["anyOf"]
+    assert [list(way["properties"].values())[1]["enum"] for way in ways] == [
+        ["small", "large"],
+        ["glad", "angry"],
+        ["soft", "loud"],
+    ]
+
+
 def test_flags_are_any_of_their_members_together():
     signature, arguments = reader(Rights)
     assert signature.schema["properties"]["x"] == {"type": "integer"}

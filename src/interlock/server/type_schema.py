@@ -399,7 +399,7 @@ def _literal_key(values: Iterable[Any]) -> frozenset[Any]:
     return frozenset((type(value), value) for value in values)
 
 
-def _literals(hint: Any, seen: set[int]) -> Iterator[tuple[Any, ...]]:
+def _literals(hint: Any, seen: set[Any]) -> Iterator[tuple[Any, ...]]:
     """All `Literal`s in a type, with their values as the author ordered them: msgspec sorts."""
     if get_origin(hint) is Literal:
         yield get_args(hint)
@@ -407,8 +407,8 @@ def _literals(hint: Any, seen: set[int]) -> Iterator[tuple[Any, ...]]:
         if inner is not None and not isinstance(inner, str | int) and id(inner) not in seen:
             seen.add(id(inner))
             yield from _literals(inner, seen)
-    if isinstance(hint, type) and id(hint.__dict__) not in seen and "__annotations__" in hint.__dict__:
-        seen.add(id(hint.__dict__))
+    if isinstance(hint, type) and ("fields", id(hint)) not in seen and "__annotations__" in hint.__dict__:
+        seen.add(("fields", id(hint)))
         yield from (found for inner in _hints(hint).values() for found in _literals(inner, seen))
 
 
