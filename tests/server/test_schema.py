@@ -392,3 +392,15 @@ def test_values_that_are_all_text_become_what_is_meant():
     }
     with pytest.raises(msgspec.ValidationError):
         read(function).from_text({"count": "x", "where": "a"})
+
+
+def test_a_name_that_a_class_cannot_find_is_told_with_the_way_out():
+    @dataclasses.dataclass
+    class Local:
+        other: Local | None = None
+
+    def function(a): ...
+
+    function.__annotations__["a"] = Local
+    with pytest.raises(LocalError, match=r"'Local' is not defined.*looked for in its module"):
+        read_signature(function, Context)
