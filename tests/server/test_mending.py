@@ -54,7 +54,7 @@ def test_what_fits_is_decoded_once_and_nothing_else_is_made(monkeypatch):
 
 
 def test_what_is_meant_is_taken():
-    found = call(flight="OS 1", seats="2", dry_run="true", passengers='[{"name": "A", "age": "5"}]', limit="null")
+    found = call(flight="OS 1", seats="2", dry_run="true", passengers='[{"name": "A", "age": "5"}]', limit=" null ")
     assert (found["seats"], found["dry_run"], found["limit"]) == (2, True, None)
     assert found["passengers"] == [Passenger("A", 5)]
 
