@@ -162,7 +162,10 @@ def test_what_is_raised_again_is_freed_when_it_was_handled():
 async def test_outside_of_every_task_the_run_is_over():
     """What a loop calls back, such as a coroutine that is closed there, belongs to no task."""
     loop = asyncio.get_running_loop()
-    found = loop.create_future()
-    loop.call_soon(lambda: found.set_result(ends_the_run(asyncio.CancelledError())))
-    assert await found is True
+    found, seen = loop.create_future(), []
+    loop.call_soon(lambda: found.set_result(0))
+    loop.call_soon(lambda: seen.append(ends_the_run(asyncio.CancelledError())))
+    await found
+    await asyncio.sleep(0)
+    assert seen == [True]
     assert not ends_the_run(asyncio.CancelledError()), "in a task that nobody cancelled an author raised it"

@@ -44,6 +44,7 @@ def test_an_optional_that_is_absent_by_default_offers_no_null():
         "type": "integer",
         "description": "x",
     }
+    assert inlined({"anyOf": two[2:], "default": None}, {}) == {"anyOf": two[2:], "default": None}
     assert inlined({"anyOf": two[1:], "default": 5}, {}) == {"anyOf": two[1:], "default": 5}
 
 

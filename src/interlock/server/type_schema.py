@@ -354,10 +354,10 @@ def _one_of(ways: list[Schema]) -> Schema:
 
 
 def _documented(kind: Any) -> Schema:
-    """What the author wrote about a class; what dataclasses and enums write themselves is no help."""
+    """What the author wrote about a class; what dataclasses write themselves is no help."""
     kind = get_origin(kind) or kind
     text = cast("str | None", kind.__dict__.get("__doc__"))
-    if not text or text.startswith(f"{kind.__name__}(") or text == "An enumeration.":
+    if not text or text.startswith(f"{kind.__name__}("):
         return {}
     return {"description": inspect.cleandoc(text).partition("\n\n")[0].replace("\n", " ")}
 
