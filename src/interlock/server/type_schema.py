@@ -25,7 +25,6 @@ _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, *_RECORDS)
 _INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_ONE_TYPE = frozenset({"boolean", "integer", "number", "string", "array", "object", "null"})
 
 
 class TypeWriter:
