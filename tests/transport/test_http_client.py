@@ -9,6 +9,8 @@ import warnings
 
 import pytest
 
+from interlock.revisions.client_edge import ClientEdge
+from interlock.revisions.table import REVISIONS
 from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
@@ -766,3 +768,37 @@ async def test_a_head_that_breaks_off_is_not_shown():
         with pytest.raises(ConnectionLost) as caught:
             await call(link)
     assert "secret" not in str(caught.value) and "closed it before it answered" in str(caught.value)
+
+
+async def test_the_version_in_the_header_is_the_one_in_the_message():
+    async with linked(bodies(lambda r: result(r, {}))) as (link, peer):
+        link.adopt(ClientEdge(link, REVISIONS["2025-11-25"], {}))
+        await call(link)
+        await link.call("x", {}, patience=PATIENT)
+    assert [each.header("mcp-protocol-version") for each in peer.requests] == ["2026-07-28", "2025-11-25"]
+
+
+async def test_who_gives_up_waiting_for_the_end_does_not_stop_it(monkeypatch):
+    goes_on = asyncio.Event()
+    link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
+    monkeypatch.setattr(link._outbound, "close", goes_on.wait)
+    closing = asyncio.ensure_future(link.close())
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    await asyncio.wait([closing])
+    goes_on.set()
+    await link.close()
+    assert closing.cancelled() and link._closing.done()
+
+
+async def test_what_is_being_told_ends_with_the_link(monkeypatch):
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
+    monkeypatch.setattr(link._outbound, "accepted", never)
+    telling = asyncio.ensure_future(link.tell("notifications/x", None))
+    await asyncio.sleep(0.01)
+    await link.close()
+    with pytest.raises(ConnectionClosed):
+        await asyncio.wait_for(telling, 20)
