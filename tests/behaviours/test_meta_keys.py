@@ -93,9 +93,9 @@ def test_free_in_both_wordings(key):
 @pytest.mark.parametrize("key", [*BAD_PREFIXES, *BAD_NAMES, *RESERVED_IN_2025_06_18, *RESERVED_IN_2025_11_25])
 def test_authors_cannot_define_bad_or_reserved_keys(key):
     server = Server("keys")
-    for register in (server.tool(meta={key: 1}), server.prompt(meta={key: 1})):
+    for decorator in (server.tool, server.prompt):
         with pytest.raises(InterlockError):
-            register(_nothing)
+            decorator(meta={key: 1})(_nothing)
     with pytest.raises(InterlockError):
         server.resource("note://one", meta={key: 1})(_nothing)
 

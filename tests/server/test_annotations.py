@@ -79,6 +79,7 @@ def test_what_is_meant(hint, meant):
     "extra",
     [
         foreign("annotated_types", "Predicate", func=bool),
+        foreign("annotated_types", "LowerCase"),
         foreign("pydantic.functional_validators", "AfterValidator", func=bool),
         foreign("pydantic.types", "StringConstraints", strip_whitespace=True, min_length=1),
         foreign("annotated_types", "Timezone", tz="Europe/Vienna"),

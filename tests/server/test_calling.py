@@ -50,6 +50,13 @@ def test_only_what_takes_its_arguments_in_their_order_is_called_so():
     assert not any(takes_in_order(function, ("a", "b")) for function in others)
 
 
+async def knowing_by_name(a, b, *, ctx: Context): ...
+
+
+def test_a_context_by_name_is_no_argument_that_could_be_left_out():
+    assert not takes_in_order(knowing_by_name, ("a", "b"))
+
+
 async def test_a_plain_function_runs_elsewhere():
     def function(a: int):
         return a, threading.get_ident()

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.server.changes import Changes, check_watched
 from interlock.wire.errors import InternalError, InvalidParams
-from interlock.wire.exchange import Peer, Principal
+from interlock.wire.exchange import LOCAL, Peer, Principal
 from interlock.wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from interlock.wire.types.capabilities import ServerCapabilities
 from interlock.wire.types.notices import ListenFilter, ListenParams
@@ -338,3 +338,40 @@ async def test_many_streams_of_one_client_watch_no_more_than_one_may():
         task.cancel()
     await asyncio.wait(open_ones)
     assert not changes._watched
+
+
+async def test_of_those_who_own_the_process_each_connection_counts_for_itself():
+    changes, tasks = Changes(), []
+    for connection in ("one", "other"):
+        wanted = ListenFilter(resource_subscriptions={f"a:{number}" for number in range(MOST_SUBSCRIPTIONS)})
+        params = ListenParams(notifications=wanted)
+        exchange = Spoken("subscriptions/listen", params, Peer(principal=LOCAL), outlet=connection)
+        tasks.append(asyncio.ensure_future(changes.listen(exchange, EVERYTHING)))
+    await turns(3)
+    assert not any(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+def test_the_longest_uri_may_be_watched():
+    check_watched({"a:" + "x" * (LONGEST_URI - 2)})
+    with pytest.raises(InvalidParams):
+        check_watched({"a:" + "x" * (LONGEST_URI - 1)})
+
+
+async def test_a_burst_wakes_the_loop_once(monkeypatch):
+    changes, woken = Changes(), []
+    listening = Listening(changes, tools_list_changed=True, prompts_list_changed=True)
+    await turns(3)
+    [listener] = changes._listeners
+    soon = listener.soon
+    monkeypatch.setattr(listener, "soon", lambda call: (woken.append(call), soon(call)))
+    for kind in ("tools", "prompts", "tools"):
+        changes.list_changed(kind)
+    assert len(woken) == 1
+    await turns(3)
+    changes.list_changed("tools")
+    assert len(woken) == 2
+    listening.task.cancel()
+    await asyncio.wait([listening.task])

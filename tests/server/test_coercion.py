@@ -92,3 +92,8 @@ def test_what_a_schema_allows():
     for _ in range(50):
         deep = {"anyOf": [deep]}
     assert kinds_of(deep, {}) is None
+
+
+def test_a_number_keeps_its_kind_where_both_are_allowed():
+    assert type(coerced(5.0, {"type": ["integer", "number"]}, {})) is float
+    assert type(coerced(5.0, {"type": "integer"}, {})) is int

@@ -1,8 +1,10 @@
 """server/data.py: JSON of what authors return."""
 
+import collections
 import dataclasses
 import datetime
 import json
+import types
 import uuid
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +21,19 @@ class Inner:
     models: list[Model]
 
 
+class Table:
+    """As libraries make them: going through it gives something else than what is in it."""
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        return iter(["column"])
+
+    def __contains__(self, item):
+        return False
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
@@ -29,6 +44,11 @@ class Inner:
         ({"path": Path("x")}, {"path": "x"}),
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ({1}, [1]),
+        (collections.deque([1, Path("x")]), [1, "x"]),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.keys(), ["a"]),
+        ((n * n for n in range(3)), [0, 1, 4]),
+        (types.MappingProxyType({"a": {1: Path("x")}}), {"a": {"1": "x"}}),
     ],
 )
 def test_values_become_json(value, plain):
@@ -39,7 +59,7 @@ def test_a_helper_inside_of_data_is_its_block():
     assert json.loads(encode_data({"a": Image(b"\x89PNG\r\n\x1a\n")}))["a"]["type"] == "image"
 
 
-@pytest.mark.parametrize("value", [object(), {"a": object()}, 1j])
+@pytest.mark.parametrize("value", [object(), {"a": object()}, 1j, iter([1]), Table()])
 def test_what_is_no_json_is_told(value):
     with pytest.raises((TypeError, NotImplementedError), match=r"JSON|not supported|unsupported"):
         encode_data(value)

@@ -90,6 +90,8 @@ def test_sphinx():
         ("Choose:\n    1. a\n    2. b", "Choose:\n1. a\n2. b"),
         ("It does.\n\n    Arguments are strings: all of them.", "It does.\n\nArguments are strings: all of them."),
         ("It does.\n\n    Args:\n        a: b\n    And more.", "It does.\n\nAnd more."),
+        ("It adds.\n\n    >>> add(1, 2)\n    3", "It adds.\n\n>>> add(1, 2)\n3"),
+        ("It adds.\n\n    ```\n    add 1\n    ```", "It adds.\n\n```\nadd 1\n```"),
     ],
 )
 def test_what_describes_the_tool(text, told):

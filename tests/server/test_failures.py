@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from interlock.server.failures import failure_text, reference_to
+from interlock.server.failures import ends_the_run, failure_text, reference_to
 from interlock.wire.errors import CannotAsk, Refused, ResourceNotFound, ToolError
 from interlock.wire.exchange import ENDED
 
@@ -157,3 +157,15 @@ def test_what_is_raised_again_is_freed_when_it_was_handled():
         assert [ref() for ref in seen] == [None]
     finally:
         gc.enable()
+
+
+async def test_outside_of_every_task_the_run_is_over():
+    """What a loop calls back, such as a coroutine that is closed there, belongs to no task."""
+    loop = asyncio.get_running_loop()
+    found, seen = loop.create_future(), []
+    loop.call_soon(lambda: found.set_result(0))
+    loop.call_soon(lambda: seen.append(ends_the_run(asyncio.CancelledError())))
+    await found
+    await asyncio.sleep(0)
+    assert seen == [True]
+    assert not ends_the_run(asyncio.CancelledError()), "in a task that nobody cancelled an author raised it"

@@ -44,6 +44,7 @@ def test_an_optional_that_is_absent_by_default_offers_no_null():
         "type": "integer",
         "description": "x",
     }
+    assert inlined({"anyOf": two[2:], "default": None}, {}) == {"anyOf": two[2:], "default": None}
     assert inlined({"anyOf": two[1:], "default": 5}, {}) == {"anyOf": two[1:], "default": 5}
 
 
@@ -56,3 +57,15 @@ def test_every_place_of_a_schema_is_tidied():
     assert inlined(schema, {}) == {
         "allOf": [{}], "prefixItems": [{}], "not": {}, "additionalProperties": False, "patternProperties": {"^a": {}},
     }  # fmt: skip
+
+
+def test_a_format_that_values_may_break_is_advice_for_arguments_and_no_promise_of_results():
+    schema = {"properties": {name: {"type": "string", "format": name} for name in ("date-time", "time", "date")}}
+    assert inlined(schema, {}) == schema
+    assert inlined(schema, {}, gives=True) == {
+        "properties": {
+            "date-time": {"type": "string"},
+            "time": {"type": "string"},
+            "date": schema["properties"]["date"],
+        }
+    }

@@ -410,3 +410,17 @@ def test_what_is_no_lifespan_is_refused():
     for name, wrong in (("app", plain), ("app", returns), ("app", asks), ("app", takes), ("request", takes)):
         with pytest.raises(LocalError, match="lifespan"):
             Lifespans().declare(name, wrong)
+
+
+def test_an_app_whose_loop_was_closed_under_it_begins_anew():
+    """As in a test suite that has one server and a loop for each test."""
+    server, log = lived("app")
+    for count in (1, 2):
+        loop = asyncio.new_event_loop()
+        result = loop.run_until_complete(ask(server, "tools/call", name="values"))
+        assert "app value" in result["content"][0]["text"]
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+            loop.run_until_complete(asyncio.wait([task]))
+        loop.close()
+        assert log.count("+app") == count

@@ -54,7 +54,7 @@ def test_what_fits_is_decoded_once_and_nothing_else_is_made(monkeypatch):
 
 
 def test_what_is_meant_is_taken():
-    found = call(flight="OS 1", seats="2", dry_run="true", passengers='[{"name": "A", "age": "5"}]', limit="null")
+    found = call(flight="OS 1", seats="2", dry_run="true", passengers='[{"name": "A", "age": "5"}]', limit=" null ")
     assert (found["seats"], found["dry_run"], found["limit"]) == (2, True, None)
     assert found["passengers"] == [Passenger("A", 5)]
 
@@ -146,3 +146,31 @@ def test_a_refusal_does_not_repeat_all_that_was_sent():
 def test_words_in_a_value_are_not_taken_for_its_place():
     (line,) = lines(flight="OS1", tier="x - at `$.flight`")
     assert line.startswith("tier: Invalid enum value 'x - at '$.flight''; expected one of")
+
+
+class Cat(msgspec.Struct, tag="cat"):
+    size: int
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    size: Literal["small", "large"]
+
+
+def feed(pet: Cat | Dog): ...
+
+
+@pytest.mark.parametrize(
+    ("pet", "told"),
+    [
+        ({"type": "cow"}, 'pet.type: Invalid value \'cow\'; expected "cat" or "dog"; for example "cat"'),
+        ({"type": "cat", "size": "x"}, 'pet.size: "x" does not fit; expected an integer; for example 1'),
+        (
+            {"type": "dog", "size": "x"},
+            'pet.size: Invalid enum value \'x\'; expected one of "small", "large"; for example "small"',
+        ),
+    ],
+)
+def test_of_several_kinds_of_records_the_one_that_is_meant_is_explained(pet, told):
+    with pytest.raises(Unmendable) as caught:
+        fitting(read_signature(feed, Context))(Raw(json.dumps({"pet": pet}).encode()))
+    assert caught.value.lines == [told]

@@ -5,7 +5,7 @@ import pathlib
 import msgspec
 import pytest
 
-from interlock.server.models import decode_custom, is_model, is_path, model_schema
+from interlock.server.models import decode_custom, is_model, is_path, is_set_by_class, model_schema
 
 
 class Complaint(ValueError):
@@ -76,3 +76,23 @@ def test_anything_else_is_nobody_s():
     assert decode_custom(object, 5) == 5
     with pytest.raises(NotImplementedError):
         decode_custom(complex, 5)
+
+
+def test_what_a_constructor_does_not_take_is_known():
+    import dataclasses
+
+    import attrs
+
+    @dataclasses.dataclass
+    class Data:
+        a: int
+        b: int = dataclasses.field(default=1, init=False)
+
+    @attrs.define
+    class Attrs:
+        a: int
+        b: int = attrs.field(default=1, init=False)
+
+    for kind in (Data, Attrs):
+        assert [is_set_by_class(kind, name) for name in "abc"] == [False, True, False]
+    assert not is_set_by_class(int, "real")

@@ -2,11 +2,13 @@
 
 import pytest
 
+from interlock import Server
 from interlock.server.context import Context
 from interlock.server.offers import Offers
 from interlock.server.prompts import RegisteredPrompt
 from interlock.server.threads import Threads
 from interlock.server.tools import RegisteredTool
+from interlock.testing import MemoryClient
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
 
@@ -149,3 +151,23 @@ def test_what_was_removed_takes_its_completions_along():
         found.completions.register("p", None, "name")(lambda typed: [])
         found.remove("prompts", "p")
     assert found.completions.offered  # a declared capability is kept (CAP-02)
+
+
+async def test_a_server_that_hides_already_when_it_is_mounted_hides_there_too():
+    inner, outer = Server("inner"), Server("outer")
+
+    @inner.tool
+    async def secret() -> str:
+        return "s"
+
+    @inner.tool
+    async def open() -> str:
+        return "o"
+
+    @inner.visible
+    def visible(principal, item):
+        return item.name != "secret"
+
+    outer.mount("in", inner)
+    async with MemoryClient(outer) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["in_open"]

@@ -100,6 +100,10 @@ def output(hint, given=None, **more):
         (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}),
         (Colour, {"type": "string", "enum": ["red"]}),
         (datetime.date, {"type": "string", "format": "date"}),
+        (datetime.datetime, {"type": "string"}),
+        (Annotated[datetime.datetime, msgspec.Meta(tz=True)], {"type": "string", "format": "date-time"}),
+        (datetime.time, {"type": "string"}),
+        (datetime.timedelta, {"type": "string"}),
         (Model, {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
         (Path, {"type": "string"}),
         (Annotated[int, msgspec.Meta(ge=0)], {"type": "integer", "minimum": 0}),
@@ -284,6 +288,44 @@ class Doubled:
         self.twice = 2 * self.a
 
 
+class Lax(Model):
+    """It takes more than it gives, as models do."""
+
+    @classmethod
+    def model_validate(cls, value):
+        return cls(int(value["a"]))
+
+
+@pytest.mark.parametrize(
+    ("hint", "fits", "refused"),
+    [
+        (Lax, b'{"a":1}', b'{"a":"1"}'),
+        (dict[str, list[Lax]] | None, b'{"x":[{"a":1}]}', b'{"x":[{"a":"1"}]}'),
+        (set[int], b"[1,2]", b"[1,1]"),
+        (decimal.Decimal, b'"1.5"', b"1.5"),
+    ],
+)
+def test_the_schema_judges_where_the_type_takes_more(hint, fits, refused):
+    """Clients know the schema alone, and lose a whole result that breaks it."""
+    found = output(hint)
+    found.check(fits)
+    with pytest.raises(ValueError):
+        found.check(refused)
+
+
+@attrs.define
+class Private:
+    a: int
+    _key: int = 0
+    _id: int = attrs.field(kw_only=True)
+
+
+def test_what_attrs_calls_private_is_neither_written_nor_promised():
+    found = output(Private)
+    assert list(found.schema["properties"]) == ["a"] and found.schema["required"] == ["a"]
+    found.check(encode_data(Private(1, id=2)))
+
+
 def test_the_schema_judges_what_the_type_cannot_read_back():
     output(Doubled).check(b'{"a":1,"twice":2}')
     with pytest.raises(ValueError):
@@ -345,5 +387,6 @@ def test_a_schema_that_cannot_be_judged_by_does_not_lose_what_was_given(monkeypa
 
     monkeypatch.setattr("interlock.wire.json_schema.validator_of", too_much)
     output(int).check(b"1")
+    output(set[int]).check(b"[1]")
     with pytest.raises(ValueError, match="cannot be read back"):
         output(int).check(b'"1"')

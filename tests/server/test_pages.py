@@ -296,3 +296,12 @@ def test_a_page_made_of_what_was_there_before_is_not_kept():
 
     assert found.page(UNSET, {}, adds_meanwhile)["items"] == [0, 1]
     assert found.page(UNSET, {}, lambda item: True)["items"] == [0, 1, 9]
+
+
+def test_a_number_that_was_not_given_yet_is_no_cursor():
+    found = catalogue(2)
+    ahead = base64.urlsafe_b64encode(b"items:2").decode()
+    with pytest.raises(InvalidParams):
+        found.page(ahead, {})
+    found.add("n2", "item 2", 2)
+    assert found.page(ahead, {})["items"] == []

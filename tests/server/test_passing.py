@@ -70,3 +70,14 @@ def test_a_home_of_its_own():
     passed = renamed(first, "name", "inner")
     passed.home = "inner"
     assert (first.home, passed.home) == ("outer", "inner")
+
+
+async def test_a_message_that_cannot_be_redacted_does_not_go_out():
+    first = call()
+    passed = renamed(first, "name", "inner")
+    passed.redact = lambda data: data / 0
+    await passed.notify("notifications/message", {"level": "info", "data": "secret"})
+    assert first.said == []
+    passed.redact = str.upper
+    await passed.notify("notifications/message", {"level": "info", "data": "secret"})
+    assert first.said == ["notifications/message"]

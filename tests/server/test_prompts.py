@@ -1,5 +1,6 @@
 """server/prompts.py: a function of strings that gives messages."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Annotated, Literal
@@ -221,6 +222,24 @@ async def test_arguments_are_text_and_become_what_the_function_declares():
     assert (await get(registered, number="41", deep="true"))["messages"] == [user("42 True")]
     with pytest.raises(InvalidParams, match="number"):
         await get(registered, number="many")
+
+
+@dataclasses.dataclass
+class Range:
+    first: int
+    last: int = 9
+
+
+async def test_what_cannot_be_a_text_is_read_as_json():
+    async def count(numbers: list[int], within: Range | None = None, words: str = ""):
+        return f"{sum(numbers)} {within} {words}"
+
+    registered = prompt(count)
+    found = await get(registered, numbers="[1, 2]", within='{"first": 1}', words="[3]")
+    assert found["messages"] == [user("3 Range(first=1, last=9) [3]")]
+    for wrong in ("1, 2", '{"a": 1}', '["x"]'):
+        with pytest.raises(InvalidParams, match="numbers"):
+            await get(registered, numbers=wrong)
 
 
 async def test_messages_hold_any_block():

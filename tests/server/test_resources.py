@@ -2,12 +2,14 @@
 
 import base64
 import functools
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from interlock.server.blocks import File, Image
 from interlock.server.context import Context
 from interlock.server.resources import RegisteredResource, contents_of
 from interlock.server.threads import Threads
@@ -17,6 +19,8 @@ from interlock.wire.types.common import Annotations, Icon
 from interlock.wire.types.content import ResourceContents
 from support.doubles import Spoken
 from support.properties import many
+
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def resource(function, uri="note://one", **facts):
@@ -72,6 +76,10 @@ def test_what_is_not_said_is_left_out():
         (bytearray(b"hi"), "blob", "aGk=", "application/octet-stream"),
         ({"a": [1]}, "text", '{"a":[1]}', "application/json"),
         (None, "text", "null", "application/json"),
+        (MappingProxyType({"a": 1}), "text", '{"a":1}', "application/json"),
+        (Image(PNG), "blob", "iVBORw0KGgo=", "image/png"),
+        (File(b"hi", name="a.txt"), "text", "hi", "text/plain"),
+        (File(b"\x00\xff", name="a", uri="b://c"), "blob", "AP8=", "application/octet-stream"),
     ],
 )
 async def test_a_value_is_read_in_its_own_form(value, member, held, mime_type):
@@ -82,7 +90,7 @@ async def test_a_value_is_read_in_its_own_form(value, member, held, mime_type):
 
 
 async def test_the_type_that_was_said_counts():
-    for value in ("x", b"x", {"x": 1}):
+    for value in ("x", b"x", {"x": 1}, Image(PNG), File(b"x", name="x")):
         assert (await read(value, mime_type="x/y")).mime_type == "x/y"
 
 
@@ -233,3 +241,15 @@ def test_what_the_docstring_says_to_programmers_is_not_told():
         """
 
     assert resource(read).noun.description == "The rules."
+
+
+def test_a_generator_is_no_resource():
+    async def lines():
+        yield "x"
+
+    def more():
+        yield "x"
+
+    for function in (lines, more):
+        with pytest.raises(LocalError, match="cannot be a generator"):
+            resource(function)

@@ -40,7 +40,7 @@ def finish(value, hint, given=None):
 
     t.__annotations__["return"] = hint
     found = read_output(t, given)
-    return finisher("t", found.schema, found.check)(value)
+    return finisher("t", found.schema, found.check, found.fill)(value)
 
 
 def structured(result):
@@ -167,6 +167,19 @@ def test_what_fits_is_structured_with_its_text_twin(value, hint, data):
     result = finish(value, hint)
     assert structured(result) == data and json.loads(texts(result)[0]) == data
     assert "isError" not in result
+
+
+@dataclasses.dataclass
+class Kind:
+    kind: str = dataclasses.field(default="cat", init=False)
+    lives: int = 9
+
+
+@pytest.mark.parametrize("value", [Kind(), ToolResult(structured=Kind())])
+def test_what_a_class_sets_itself_is_written_too(value):
+    result = finish(value, Kind if isinstance(value, Kind) else ToolResult, None if isinstance(value, Kind) else Kind)
+    assert structured(result) == {"kind": "cat", "lives": 9}
+    assert json.loads(result["content"][0]["text"]) == {"kind": "cat", "lives": 9}
 
 
 def test_an_object_of_a_tool_that_also_gives_other_values_is_marked():

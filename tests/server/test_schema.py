@@ -392,3 +392,24 @@ def test_values_that_are_all_text_become_what_is_meant():
     }
     with pytest.raises(msgspec.ValidationError):
         read(function).from_text({"count": "x", "where": "a"})
+
+
+def test_a_name_that_a_class_cannot_find_is_told_with_the_way_out():
+    @dataclasses.dataclass
+    class Local:
+        other: Local | None = None
+
+    def function(a): ...
+
+    function.__annotations__["a"] = Local
+    with pytest.raises(LocalError, match=r"'Local' is not defined.*looked for in its module"):
+        read_signature(function, Context)
+
+
+def test_a_method_may_call_its_own_parameter_as_it_likes():
+    class Tools:
+        def method(self, cls): ...
+
+    assert list(read_signature(Tools().method, Context).schema["properties"]) == ["cls"]
+    with pytest.raises(LocalError, match="register the method of an object"):
+        read_signature(Tools.method, Context)

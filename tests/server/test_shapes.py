@@ -60,3 +60,10 @@ def test_a_value_is_shown_short_and_printable():
     assert shown({"a": [1]}) == '{"a":[1]}'
     assert shown("x" * 500).startswith('"xxx') and len(shown("x" * 500)) < 200
     assert "\u202e" not in shown("a\u202eb")
+
+
+def test_a_schema_that_leads_back_to_itself_has_an_end():
+    """Of an author's own making: ours have a value at the bottom."""
+    definitions = {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "integer"}]}}
+    assert example_of({"$ref": "#/$defs/a"}, definitions) is NO_EXAMPLE
+    assert words_of({"$ref": "#/$defs/a"}, definitions).startswith("a value or an integer")

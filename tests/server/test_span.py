@@ -89,6 +89,7 @@ async def test_an_end_that_lasts_is_cut_off(monkeypatch, caplog):
     await span.entered()
     await span.left()
     assert "took more than 0.01 s" in caplog.text
+    assert len(caplog.records) == 1, "that it was cancelled is told once"
 
 
 async def test_the_next_begins_when_the_last_has_ended():

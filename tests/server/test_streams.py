@@ -144,6 +144,14 @@ async def test_what_goes_out_on_the_way_is_bounded():
     assert len(result["content"][0]["text"]) == MOST_PARTIAL_BYTES + 1
 
 
+async def test_the_largest_value_goes_along():
+    async def steps():
+        yield "x" * (MOST_PARTIAL_BYTES - 2)  # and its quotes
+
+    _, [told] = await called(steps, spoken("t", True))
+    assert len(bytes(told["_meta"][PARTIAL])) == MOST_PARTIAL_BYTES
+
+
 async def test_the_context_is_given_as_to_any_function():
     async def steps(ctx: Context):
         yield type(ctx).__name__

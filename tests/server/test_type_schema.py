@@ -40,6 +40,11 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
+class Rights(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
 @dataclasses.dataclass
 class Address:
     """Where somebody lives.
@@ -103,12 +108,12 @@ ADDRESS = {
 }
 CIRCLE = {
     "type": "object",
-    "properties": {"type": {"const": "circle"}, "radius": {"type": "number"}},
+    "properties": {"type": {"type": "string", "const": "circle"}, "radius": {"type": "number"}},
     "required": ["type", "radius"],
 }
 SQUARE = {
     "type": "object",
-    "properties": {"type": {"const": "square"}, "side": {"type": "number"}},
+    "properties": {"type": {"type": "string", "const": "square"}, "side": {"type": "number"}},
     "required": ["type", "side"],
     "additionalProperties": False,
 }
@@ -141,6 +146,16 @@ TABLE: list[tuple[Any, dict, list, list]] = [
         [{"a": "b"}],
     ),
     (
+        dict[Level, str],
+        {
+            "type": "object",
+            "propertyNames": {"enum": ["3", "1"], "description": "How loud."},
+            "additionalProperties": STRING,
+        },
+        [{"3": "a", "1": "b"}],
+        [{"2": "b"}, {"HIGH": "a"}],
+    ),
+    (
         dict[Annotated[str, Meta(max_length=2)], Any],
         {"type": "object", "propertyNames": {"maxLength": 2}},
         [{"ab": 1}],
@@ -157,6 +172,8 @@ TABLE: list[tuple[Any, dict, list, list]] = [
     (Literal[3, 1], {"type": "integer", "enum": [3, 1]}, [3, 1], [2, "x"]),
     (Literal["z", 1, None], {"type": ["string", "integer", "null"], "enum": ["z", 1, None]}, ["z", 1, None], ["1"]),
     (Literal["z", "a"] | None, {"type": ["string", "null"], "enum": ["z", "a", None]}, ["z", None], ["b"]),
+    (Literal[True], {"type": "boolean", "enum": [True]}, [True], [False, 1, "x"]),
+    (Literal["z", False], {"type": ["string", "boolean"], "enum": ["z", False]}, ["z", False], [True, 0, "b"]),
     (Color, {"type": "string", "enum": ["red", "blue", "amber"]}, ["blue"], ["RED", "green", 1]),
     (Level, {"type": "integer", "enum": [3, 1], "description": "How loud."}, [3, 1], [2, "x"]),
     (list[Color], {"type": "array", "items": {"type": "string", "enum": ["red", "blue", "amber"]}}, [["red"]], [["x"]]),
@@ -381,12 +398,51 @@ def test_defaults(hint, default, schema):
     assert arguments(Raw(b"{}")) == {"x": default}
 
 
+class Cat(msgspec.Struct, tag="cat"):
+    size: Literal["small", "large"]
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    mood: Literal["glad", "angry"]
+
+
+class Bird(msgspec.Struct, tag="bird"):
+    song: Literal["soft", "loud"]
+
+
+def test_choices_keep_their_order_in_every_member_of_a_union():
+    ways = schema_of(Cat | Dog | Bird)["anyOf"]
+    assert [list(way["properties"].values())[1]["enum"] for way in ways] == [
+        ["small", "large"],
+        ["glad", "angry"],
+        ["soft", "loud"],
+    ]
+
+
+def test_flags_are_any_of_their_members_together():
+    signature, arguments = reader(Rights)
+    assert signature.schema["properties"]["x"] == {"type": "integer"}
+    assert arguments(Raw(b'{"x": 3}')) == {"x": Rights.READ | Rights.WRITE}
+    assert not fits(arguments, 8)
+
+
 def test_null_is_accepted_where_it_is_the_default():
     _, arguments = reader(int, default=None)
     assert arguments(Raw(b'{"x": null}')) == {"x": None}
 
 
-@pytest.mark.parametrize("hint", [complex, type, Circle | Address, list[int] | set[int], Annotated[str, Meta(ge=1)]])
+@pytest.mark.parametrize(
+    "hint",
+    [
+        complex,
+        type,
+        dict[bool, int],
+        dict[tuple[int, int], str],
+        Circle | Address,
+        list[int] | set[int],
+        Annotated[str, Meta(ge=1)],
+    ],
+)
 def test_a_type_that_json_has_not_is_refused_by_name(hint):
     with pytest.raises(LocalError, match="function"):
         reader(hint)
@@ -415,6 +471,35 @@ class Lost(msgspec.Struct):
 class Foreign:
     a: int
     __pydantic_fields__ = {"a": 1}
+
+
+@dataclasses.dataclass
+class Kind:
+    lives: int
+    kind: str = dataclasses.field(default="cat", init=False)
+
+
+@attrs.define
+class Counted:
+    lives: int
+    count: int = attrs.field(default=0, init=False)
+
+
+@dataclasses.dataclass
+class Area:
+    side: int
+    area: int = dataclasses.field(init=False)
+
+
+@pytest.mark.parametrize("hint", [Kind, Counted])
+def test_what_a_class_sets_itself_is_not_asked_for(hint):
+    assert list(schema_of(hint)["properties"]) == ["lives"]
+    assert fits(reader(hint)[1], {"lives": 9})
+
+
+def test_what_a_class_sets_itself_but_must_be_read_is_refused():
+    with pytest.raises(LocalError, match=r"Area\.area is set by the class itself"):
+        reader(Area)
 
 
 def test_a_text_in_a_class_describes_its_field():

@@ -229,6 +229,8 @@ def test_what_cannot_be_read_back_is_refused(text):
         ("a:x{&b}", "nothing began"),
         ("a:{?b}c", "at the end"),
         ("a:b", "no variable"),
+        ("a:{b", "a brace is open"),
+        ("a:{b}}", "a brace is open, or closed"),
         ("b/{a}", "no URI"),
     ],
 )

@@ -98,6 +98,20 @@ def test_where_nothing_can_be_missing_nothing_is_done(hint):
     assert filler_of([hint]) is None
 
 
+@dataclasses.dataclass
+class Kind:
+    kind: str = dataclasses.field(default="cat", init=False)
+
+
+def test_of_what_python_made_only_what_no_constructor_takes_is_missing():
+    assert filler_of([Item, Outer], made_here=True) is None
+    fill = filler_of([list[Kind]], made_here=True)
+    assert fill is not None
+    value = [Kind()]
+    fill(value)
+    assert vars(value[0]) == {"kind": "cat"}
+
+
 def test_a_field_that_nobody_has_set_stays_absent():
     fill = filler_of([Item])
     assert fill is not None

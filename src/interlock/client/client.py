@@ -39,6 +39,7 @@ from ..wire.link import Patience
 from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
+from . import elsewhere
 from .answers import Answers, Callback, Roots
 from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
@@ -49,10 +50,9 @@ from .telling import Telling
 from .verbs import Verbs, check_level
 
 if TYPE_CHECKING:
-    from ..auth.plans import Plan
     from ..transport.http_client import HttpLink
     from ..transport.http_line import HttpLine
-    from .supervisor import OnState, State, Supervision, Supervisor
+    from .supervisor import Supervisor
 
 __all__ = ["Client", "OnProgress"]
 
@@ -84,7 +84,7 @@ class Client(Verbs):
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        auth: Plan | None = None,
+        auth: elsewhere.Plan | None = None,
         allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
@@ -104,8 +104,8 @@ class Client(Verbs):
         connect_timeout: float = 60.0,
         probe_timeout: float = 10.0,
         keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
-        supervise: Supervision | bool = False,
-        on_state: OnState | None = None,
+        supervise: elsewhere.Supervision | bool = False,
+        on_state: elsewhere.OnState | None = None,
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
@@ -275,7 +275,7 @@ class Client(Verbs):
     # --- what is known about the server -----------------------------------------------------------
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> elsewhere.State | None:
         """Where a supervised connection stands; None for one that is not supervised."""
         return self._supervisor.state if self._supervisor is not None else None
 
@@ -343,7 +343,7 @@ class Client(Verbs):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _supervised(self, rules: Supervision | bool, on_state: OnState | None) -> Supervisor:
+    def _supervised(self, rules: elsewhere.Supervision | bool, on_state: elsewhere.OnState | None) -> Supervisor:
         from .supervisor import Supervisor  # who does not ask for it starts without it
 
         hooks = self._ready, self._open, self._ended, self._heard

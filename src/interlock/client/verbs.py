@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..revisions.client_edge import ClientEdge
 from ..revisions.stateless_client import rest_of
@@ -23,6 +23,7 @@ from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
+from . import elsewhere
 from .answers import Answers
 from .calling import Calling, OnNotification, OnProgress, patience_of
 from .completing import Completion, Completions, params_of_completion
@@ -31,9 +32,6 @@ from .listening import Change, Hub, Listening, Wanted
 from .lists import CHANGE_OF, PROMPTS, RESOURCES, TEMPLATES, TOLD_KEPT, TOOLS, Listing, Lists
 from .results import CallResult, PromptResult, read_call, read_contents, read_prompt
 from .validation import Outputs
-
-if TYPE_CHECKING:
-    from .http_target import HttpTarget
 
 __all__ = ["Verbs", "Timeout", "check_level"]
 
@@ -50,7 +48,7 @@ class Verbs:
     _answers: Answers
     _patience: Patience
     _log_level: LogLevel | None
-    _http: HttpTarget | None
+    _http: elsewhere.HttpTarget | None
     _channel: Channel | None = None  # the last that was dialled
     _said: dict[str, Any] | None = None  # in the `_meta` of every request
 

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..client.results import CallResult
 from ..wire.display import display
@@ -29,14 +29,12 @@ from .deadlines import Deadline, Deadlines
 from .deeds import KINDS, Deed, Kind, ServerGone
 from .diffs import compared
 from .judge import Judge, Question, Ruling
+from .launching import Launch
 from .leaves import Leaves
 from .ledger import Ledger
 from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
 from .user import Absent, User
-
-if TYPE_CHECKING:
-    from .launching import Launch
 
 __all__ = ["Gate"]
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, 
 import msgspec
 
 from ..wire.errors import LocalError
+from .adapters import adapted, is_adaptable
 
 __all__ = ["NO_DEFAULT", "Made", "default_of", "optional", "readable", "said_in_class"]
 
@@ -42,7 +43,9 @@ def readable(hint: Any, extras: tuple[Any, ...] = ()) -> Any:
     origin = get_origin(hint)
     if origin is Annotated:
         return readable(hint.__origin__, (*hint.__metadata__, *extras))
-    if origin is not None and origin is not Literal:
+    if is_adaptable(hint):
+        hint, extras = adapted(hint, extras)
+    elif origin is not None and origin is not Literal:
         hint = _rebuilt(hint, origin)
     return _with(hint, extras) if extras else hint
 

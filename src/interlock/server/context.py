@@ -16,15 +16,13 @@ from ..wire.exchange import Exchange, Peer, Principal, Question
 from ..wire.frames import encode
 from ..wire.types.common import LOG_LEVELS
 from ..wire.types.resources import ResourceParams
+from . import elsewhere
 from .home import home_of
 
 __all__ = ["Context", "BlockingContext"]
 
 if TYPE_CHECKING:
     from typing_extensions import deprecated
-
-    from ..wire.types.content import ResourceContents
-    from .questions import Root, Sampled
 else:
 
     def deprecated(reason):
@@ -193,10 +191,10 @@ class Context:
         asking = _questions()
         asking.read_url(message, await self.exchange.ask(asking.ask_url(message, url, key)))
 
-    async def _sample(self, question: Question) -> Sampled:
+    async def _sample(self, question: Question) -> elsewhere.Sampled:
         return _questions().read_sample(await self.exchange.ask(question))
 
-    async def _roots(self, key: str | None) -> list[Root]:
+    async def _roots(self, key: str | None) -> list[elsewhere.Root]:
         return _questions().read_roots(await self.exchange.ask(_questions().ask_roots(key)))
 
     async def _within_roots(self, path: Any, key: str | None) -> bool:
@@ -204,7 +202,7 @@ class Context:
 
         return within(path, await self._roots(key))
 
-    async def _read_resource(self, uri: str) -> list[ResourceContents]:
+    async def _read_resource(self, uri: str) -> list[elsewhere.ResourceContents]:
         from .passing import Passed  # few read their own resources
 
         first = self.exchange
@@ -282,16 +280,16 @@ class BlockingContext(Context):
     def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:
         self._asked(self._elicit_url(message, url, key))
 
-    def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> Sampled:
+    def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> elsewhere.Sampled:
         return self._asked(super().sample(messages, **options))  # pyright: ignore[reportDeprecated]
 
-    def roots(self, *, key: str | None = None) -> list[Root]:
+    def roots(self, *, key: str | None = None) -> list[elsewhere.Root]:
         return self._asked(self._roots(key))
 
     def within_roots(self, path: Any, *, key: str | None = None) -> bool:
         return self._asked(self._within_roots(path, key))
 
-    def read_resource(self, uri: str) -> list[ResourceContents]:
+    def read_resource(self, uri: str) -> list[elsewhere.ResourceContents]:
         return self._asked(self._read_resource(uri))
 
     def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:

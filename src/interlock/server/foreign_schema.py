@@ -11,21 +11,23 @@ _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _ONE = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"})
 _PREFIX = "#/$defs/"
+_BROKEN = ("date-time", "time", "duration")
 
 
-def inlined(schema: Schema, definitions: Schema, *, nulls: bool = False) -> Schema:
+def inlined(schema: Schema, definitions: Schema, *, gives: bool = False) -> Schema:
     """The schema in one piece; what contains itself is put into `definitions`, under a name that is free there.
 
-    `nulls`: an optional that is None by default keeps its null, as results say it.
+    `gives`: it is of what goes out. There an optional that is None by default keeps its null, as results say it, and a
+    format that Python's values may break (no offset, fractions of a second) is not promised.
     """
-    return _Tidier(cast(Schema, schema.get("$defs", {})), definitions, nulls).tidy(
+    return _Tidier(cast(Schema, schema.get("$defs", {})), definitions, gives).tidy(
         {word: value for word, value in schema.items() if word != "$defs"}
     )
 
 
 class _Tidier:
-    def __init__(self, parts: Schema, definitions: Schema, nulls: bool) -> None:
-        self._parts, self._definitions, self._nulls = parts, definitions, nulls
+    def __init__(self, parts: Schema, definitions: Schema, gives: bool) -> None:
+        self._parts, self._definitions, self._gives = parts, definitions, gives
         self._open: list[str] = []
         self._names: dict[str, str] = {}
 
@@ -38,7 +40,7 @@ class _Tidier:
         if isinstance(reference, str) and reference.startswith(_PREFIX):
             del told["$ref"]
             return {**self._part(reference.removeprefix(_PREFIX)), **told}
-        return told if self._nulls else _compact(told)
+        return _unpromised(told) if self._gives else _compact(told)
 
     def _value(self, word: str, value: Any) -> Any:
         if word in _MAPS and isinstance(value, dict):
@@ -64,6 +66,11 @@ class _Tidier:
             self._definitions[self._names[name]] = told
             return {"$ref": _PREFIX + self._names[name]}
         return told
+
+
+def _unpromised(schema: Schema) -> Schema:
+    said = schema.get("format")
+    return {word: value for word, value in schema.items() if word != "format" or said not in _BROKEN}
 
 
 def _compact(schema: Schema) -> Schema:

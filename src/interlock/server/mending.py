@@ -119,7 +119,7 @@ def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[st
     wrong, place = (message[: said.start()], said[0]) if said else (message, "")
     steps = [found[1] or found[2] for found in _PLACE.finditer(place)]
     for step in steps:
-        schema = _schema_at(schema, step, definitions)
+        schema = _schema_at(schema, step, value, definitions)
         value = _value_at(value, step)
     where = name + "".join(found[0] for found in _PLACE.finditer(place))
     if wrong.startswith("Expected `") and value is not _NOWHERE:
@@ -127,18 +127,31 @@ def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[st
     return _line(where, wrong.replace("`", "'"), schema, definitions)
 
 
-def _schema_at(schema: Any, step: str, definitions: dict[str, Any]) -> Any:
+def _schema_at(schema: Any, step: str, value: Any, definitions: dict[str, Any]) -> Any:
     schema = resolved(schema, definitions)
     ways: list[Any] = [schema, *(resolved(way, definitions) for way in schema.get("anyOf", []))]
+    if members := _members(ways, step, value):
+        return members[0] if len(members) == 1 else {"anyOf": members}
     for way in ways:
-        if step in way.get("properties", {}):
-            return way["properties"][step]
         if step.isdigit() and int(step) < len(way.get("prefixItems", [])):
             return way["prefixItems"][int(step)]
         found = way.get("items" if step.isdigit() else "additionalProperties", way.get("items"))
         if isinstance(found, dict):
             return cast("dict[str, Any]", found)
     return {}
+
+
+def _members(ways: list[Any], step: str, value: Any) -> list[Any]:
+    """What a member of this name may be: in the kinds of records that the value says it is, else in all of them."""
+    having = [way for way in ways if step in way.get("properties", {})]
+    meant = [way for way in having if _is_tagged(way["properties"], value)] or having
+    found = [way["properties"][step] for way in meant]
+    return [each for at, each in enumerate(found) if each not in found[:at]]
+
+
+def _is_tagged(members: dict[str, Any], value: Any) -> bool:
+    given = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return all(given.get(name) == member["const"] for name, member in members.items() if "const" in member)
 
 
 def _value_at(value: Any, step: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-__all__ = ["decode_custom", "is_model", "is_path", "model_schema"]
+__all__ = ["decode_custom", "is_model", "is_path", "is_set_by_class", "model_schema"]
 
 if TYPE_CHECKING:
     from pathlib import PurePath
@@ -24,6 +24,13 @@ def is_path(kind: Any) -> bool:
     """Who has such a type has loaded its module; nobody else should have to."""
     pathlib = sys.modules.get("pathlib")
     return pathlib is not None and isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+
+
+def is_set_by_class(kind: Any, name: str) -> bool:
+    """Is this field of a dataclass, or of attrs, one that its constructor does not take (`init=False`)?"""
+    fields = {each.name: each for each in getattr(kind, "__attrs_attrs__", ())}
+    field = getattr(kind, "__dataclass_fields__", fields).get(name)
+    return field is not None and not field.init
 
 
 def model_schema(model: Any, *, gives: bool = False) -> dict[str, Any]:

@@ -16,10 +16,12 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
+from .annotations import readable
 from .models import decode_custom
 from .results import Check, ToolResult
 from .schema import hints_of
 from .type_schema import TypeWriter
+from .whole_records import Fill, filler_of
 
 __all__ = ["Output", "OutputSchema", "read_output"]
 
@@ -44,6 +46,8 @@ class Output(msgspec.Struct, frozen=True):
 
     schema: dict[str, Any] | None = None
     check: Check | None = None
+    fill: Fill | None = None
+    """What completes a value before it is written, where something of it would be left out."""
     embeds: bool = False
     """May results hold embedded resources? Then `resources` is declared (server/tools#embedded-resources)."""
 
@@ -56,7 +60,7 @@ def read_output(function: Callable[..., Any], given: OutputSchema | None, *, str
     embeds = hint is not str and _embeds(hint)
     if isinstance(given, Mapping):
         schema = _kept(given)
-        return Output(schema, _by_schema(schema), embeds)
+        return Output(schema, _by_schema(schema), embeds=embeds)
     if given is not None and given is not False:
         return _described(given, embeds, _name(function))
     return _described(hint, embeds, None) if given is None and _is_data(hint) else Output(embeds=embeds)
@@ -130,13 +134,23 @@ def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
     """The schema of a type. Of an annotation that has none, none; of a type that was asked for, a clear word."""
     try:
+        hint = _readable(hint)
         decoder = msgspec.json.Decoder(hint, dec_hook=decode_custom)
-        schema = _schema_of(hint)
+        schema, loose = _schema_of(hint)
+        fill = filler_of([hint], made_here=True)
     except Exception as error:
         if asked_by is None:
             return Output(embeds=embeds)
         raise LocalError(f"{asked_by}: there is no schema of {hint!r:.200} ({error})") from None
-    return Output(schema, _by_type(decoder, schema), embeds)
+    return Output(schema, _by_type(decoder, schema, loose), fill, embeds)
+
+
+def _readable(hint: Any) -> Any:
+    """With what is said about it; a check that cannot be kept is of what comes in, and costs no schema here."""
+    try:
+        return readable(hint)
+    except (LocalError, TypeError):
+        return hint
 
 
 def _by_schema(schema: dict[str, Any]) -> Check:
@@ -146,41 +160,54 @@ def _by_schema(schema: dict[str, Any]) -> Check:
     return lambda data: validate(msgspec.json.decode(data))
 
 
-def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Check:
-    """The decoder of the type says yes quickly. What it refuses is judged by the schema, which is what was declared."""
-    slow: list[Callable[[Any], None]] = []
+def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any], loose: bool) -> Check:
+    """The decoder of the type says yes quickly. What it refuses is judged by the schema, which is what was declared.
+
+    A loose one takes more than that, as a model takes "5" for 5: there the schema judges everything.
+    """
+    slow: list[Check] = []
+
+    def judge(data: bytes) -> None:
+        if not slow:
+            slow.append(_judge(decoder, schema))
+        slow[0](data)
 
     def check(data: bytes) -> None:
         try:
             decoder.decode(data)
         except Exception:
-            if not slow:
-                slow.append(_judge(schema))
-            slow[0](msgspec.json.decode(data))
+            judge(data)
 
-    return check
+    return judge if loose else check
 
 
-def _judge(schema: dict[str, Any]) -> Callable[[Any], None]:
+def _judge(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Check:
     """By now a tool has run, so a schema that is too much to check must not lose what it gave."""
     from ..wire.json_schema import validator_of
 
     try:
-        return validator_of(schema)
+        validate = validator_of(schema)
     except LocalError:
-        return _refuse
+        return lambda data: _read_back(decoder, data)
+    return lambda data: validate(msgspec.json.decode(data))
 
 
-def _refuse(value: Any) -> None:
-    raise ValueError("it cannot be read back as the type it is declared to be")
+def _read_back(decoder: msgspec.json.Decoder[Any], data: bytes) -> None:
+    try:
+        decoder.decode(data)
+    except Exception:
+        raise ValueError("it cannot be read back as the type it is declared to be") from None
 
 
-def _schema_of(hint: Any) -> dict[str, Any]:
-    """As for arguments, but of what goes out. A type that holds itself is the root too, with its own keywords there."""
+def _schema_of(hint: Any) -> tuple[dict[str, Any], bool]:
+    """As for arguments, but of what goes out, and whether its decoder takes more than that.
+
+    A type that holds itself is the root too, with its own keywords there.
+    """
     writer = TypeWriter([hint], gives=True)
     (found,) = writer.schemas()
     if not (definitions := writer.definitions):
-        return found
+        return found, writer.loose
     if "$ref" in found:
         found = definitions[found["$ref"].rpartition("/")[2]]
-    return {**found, "$defs": definitions}
+    return {**found, "$defs": definitions}, writer.loose

@@ -57,7 +57,7 @@ class Passed(Exchange):
     async def ask(self, question: Question) -> Result:
         """The time of the run stands still meanwhile, as it does for a run of the first one."""
         timer: Timer | None = getattr(self, "timer", None)
-        if timer is None or timer is getattr(self.first, "timer", None):
+        if timer is None:
             return await self.first.ask(question)
         timer.pause()
         try:

@@ -20,10 +20,11 @@ from ..wire.types.content import Content
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
 from .blocks import BLOCK_TYPES, block_of
 from .calling import caller_of
+from .coercion import coerced
 from .context import Context
 from .failures import failure_text
 from .icons import checked_icons
-from .schema import docs_of, plain_name, read_signature
+from .schema import docs_of, name_of, plain_name, read_signature
 from .streams import is_stream
 from .threads import Threads
 
@@ -51,7 +52,7 @@ class RegisteredPrompt:
         self.takes_context = signature.context is not None
         self.names = signature.names
         if is_stream(function):
-            raise LocalError(f"{function!r}: a prompt returns its messages, all at once: it cannot be a generator")
+            raise LocalError(f"{name_of(function)}: a prompt gives its messages at once: it cannot be a generator")
         named = name or plain_name(function)
         self.noun = Prompt(
             name=named,
@@ -65,8 +66,19 @@ class RegisteredPrompt:
             icons=checked_icons(icons, named),
             meta=dict(meta) if meta else UNSET,
         )
-        self._arguments = signature.from_text
+        self._signature = signature
         self._call = caller_of(function, signature, threads)
+
+    def _arguments(self, given: dict[str, str]) -> dict[str, Any]:
+        """All are texts. One that can be none is read as JSON, where that is what is wanted: `[1, 2]` for a list."""
+        try:
+            return self._signature.from_text(given)
+        except msgspec.ValidationError:
+            schema = self._signature.schema
+            read = coerced(given, schema, schema.get("$defs", {}))
+            if read == given:
+                raise
+            return self._signature.from_text(read)
 
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)

@@ -15,15 +15,17 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Exchange
 from ..wire.limits import LONGEST_URI
 from ..wire.types.common import Annotations, Icon
-from ..wire.types.content import ResourceContents
+from ..wire.types.content import EmbeddedResource, ResourceContents
 from ..wire.types.resources import Resource
 from ..wire.uris import has_uri_characters, is_uri
+from .blocks import Media
 from .calling import caller_of
 from .context import Context
 from .data import encode_data
 from .icons import checked_icons
 from .mime import is_mime_type
-from .schema import Signature, docs_of, read_signature
+from .schema import Signature, docs_of, name_of, read_signature
+from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["Readable", "RegisteredResource", "ResourceFacts", "contents_of"]
@@ -52,6 +54,8 @@ class Readable:
 
     def __init__(self, uri: str, function: Callable[..., Any], threads: Threads, facts: ResourceFacts) -> None:
         self.signature: Signature = read_signature(function, Context)
+        if is_stream(function):
+            raise LocalError(f"{name_of(function)}: a resource is given as a whole: it cannot be a generator")
         self.takes_context = self.signature.context is not None
         self.complete: Mapping[str, Any] = facts.get("complete") or {}
         self._mime_type = _mime_type(uri, facts.get("mime_type"))
@@ -123,17 +127,28 @@ def _annotations(uri: str, given: Annotations | None) -> Annotations | UnsetType
 
 
 def contents_of(value: Any, uri: str, mime_type: str | UnsetType) -> list[ResourceContents]:
-    """What a resource function returned: text, bytes (a blob), any value (JSON), or contents made by the author."""
+    """What a resource function returned: text, bytes (a blob), any value (JSON), a helper, or contents by hand."""
     if isinstance(value, str):
         return [ResourceContents(uri=uri, text=value, mime_type=mime_type or "text/plain")]
     if isinstance(value, bytes | bytearray):
         blob = base64.b64encode(value).decode()
         return [ResourceContents(uri=uri, blob=blob, mime_type=mime_type or "application/octet-stream")]
+    if isinstance(value, Media):
+        return [_held(value, uri, mime_type)]
     if isinstance(value, ResourceContents):
         return [_checked(value)]
     if isinstance(value, list) and value and all(isinstance(part, ResourceContents) for part in cast(Any, value)):
         return [_checked(part) for part in cast("list[ResourceContents]", value)]
     return [ResourceContents(uri=uri, text=encode_data(value).decode(), mime_type=mime_type or "application/json")]
+
+
+def _held(value: Media, uri: str, mime_type: str | UnsetType) -> ResourceContents:
+    """What a picture, a sound or a file holds; here it is the resource itself, under its own URI."""
+    block: Any = value.block
+    if isinstance(block, EmbeddedResource):
+        held = block.resource
+        return ResourceContents(uri=uri, text=held.text, blob=held.blob, mime_type=mime_type or held.mime_type)
+    return ResourceContents(uri=uri, blob=block.data, mime_type=mime_type or block.mime_type)
 
 
 def _checked(contents: ResourceContents) -> ResourceContents:

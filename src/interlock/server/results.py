@@ -41,13 +41,17 @@ class ToolResult(msgspec.Struct, kw_only=True):
     meta: Mapping[str, Any] | UnsetType = UNSET
 
 
-def finisher(name: str, schema: Mapping[str, Any] | None, check: Check | None) -> Finish:
+def finisher(
+    name: str, schema: Mapping[str, Any] | None, check: Check | None, fill: Callable[[Any], None] | None = None
+) -> Finish:
     """How the values of one tool become results."""
     if schema is None or check is None:
         return result_of_value
     is_object = schema.get("type") == "object"
 
     def finish(value: Any) -> Result:
+        if fill is not None:
+            fill(value.structured if type(value) is ToolResult else value)
         if type(value) is ToolResult:
             return _checked(name, value, check, is_object)
         data = encode_data(value)

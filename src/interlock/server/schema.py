@@ -75,7 +75,10 @@ def read_signature(function: Callable[..., Any], context_type: type, *, closed: 
             fields.append(_field(function, name, hints.get(name, Any), parameter.default))
     try:
         return _signature(fields, context, docs_of(function), closed)
-    except (TypeError, ValueError, NameError, LocalError) as error:
+    except NameError as error:
+        told = f"{name_of(function)}: {error}: what the annotations of a class name is looked for in its module"
+        raise LocalError(f"{told}, so define it there and not inside of a function") from None
+    except (TypeError, ValueError, LocalError) as error:
         raise LocalError(f"{name_of(function)}: {error}") from None
 
 
@@ -189,7 +192,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(hinted, localns=_names_around(hinted), include_extras=True)
     except NameError as error:
         told = f"{name_of(function)}: a type hint cannot be resolved ({error})"
-        raise LocalError(f"{told}: import it for real, not only for type checkers") from None
+        raise LocalError(f"{told}: define it above, or import it for real, not only for type checkers") from None
 
 
 def _names_around(function: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET
 
@@ -23,6 +23,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
+from . import elsewhere
 from .about import About
 from .answers import Answers
 from .asking import asker_of
@@ -42,17 +43,9 @@ from .tools import Asks, RegisteredTool
 
 __all__ = ["Server"]
 
-if TYPE_CHECKING:
-    from ..auth.protection import Protection
-    from ..state.store import State
-    from ..transport.http_server import HttpApp, HttpOptions
-    from .guard_options import GuardOptions
-    from .resources import ResourceFacts
-    from .visibility import Visible
-
 _TOOL_OPTIONS = named_by(RegisteredTool.__init__) - {"threads", "guards"}  # which are the server's own
 F = TypeVar("F", bound=Callable[..., Any])
-V = TypeVar("V", bound="Visible")
+V = TypeVar("V", bound="elsewhere.Visible")
 
 
 class Server:
@@ -79,10 +72,10 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
-        store: State | None = None,
-        visible: Visible | None = None,
-        auth: Protection | None = None,
-        **guards: Unpack[GuardOptions],
+        store: elsewhere.State | None = None,
+        visible: elsewhere.Visible | None = None,
+        auth: elsewhere.Protection | None = None,
+        **guards: Unpack[elsewhere.GuardOptions],
     ) -> None:
         check_options("Server", guards, _SERVER_OPTIONS)
         self.info = Implementation(
@@ -116,7 +109,7 @@ class Server:
         self._dispatch = Dispatch(self, self._answers.table(), self._offers.methods, self.lives)
         self._guard(Guards(**guards), visible)
 
-    def _guard(self, guards: Guards, visible: Visible | None) -> None:
+    def _guard(self, guards: Guards, visible: elsewhere.Visible | None) -> None:
         self._guards = guards
         self.http_filter, self.stalls, self.spread = guards.http_filter(), guards.stalls, guards.spread
         if (filter := guards.filter()) is not None:
@@ -230,7 +223,7 @@ class Server:
         tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
         self._offers.add("tools", tool.name, tool)
 
-    def resource(self, uri: str, **facts: Unpack[ResourceFacts]) -> Callable[[F], F]:
+    def resource(self, uri: str, **facts: Unpack[elsewhere.ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
 
         With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
@@ -240,7 +233,7 @@ class Server:
         check_facts("resource", facts, resource_options())
         return adding(lambda function: self.add_resource(uri, function, **facts))
 
-    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
+    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[elsewhere.ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
         check_uri_given(uri)
         check_facts("resource", facts, resource_options())
@@ -338,7 +331,7 @@ class Server:
         found = self._offers.shown_tool(tool, principal)
         return () if found is None else found.scopes
 
-    def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[HttpOptions]) -> HttpApp:
+    def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[elsewhere.HttpOptions]) -> elsewhere.HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one.
 
         With `state` it is one of several that serve the same sessions.
@@ -358,7 +351,7 @@ class Server:
         drain: float | None = None,
         connections: int | None = None,
         workers: int | None = None,
-        **options: Unpack[HttpOptions],
+        **options: Unpack[elsewhere.HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
         otherwise), until the process is told to stop. Calls in flight then get `drain` seconds (5); at most

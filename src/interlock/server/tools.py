@@ -78,7 +78,7 @@ class RegisteredTool:
             meta=dict(meta) if meta else UNSET,
         )
         self.param_headers = _param_headers(self.name, signature.schema)
-        self._finish = finisher(self.name, output.schema, output.check)
+        self._finish = finisher(self.name, output.schema, output.check, output.fill)
         check_tool_name(self.name)
         run = streamed(function, signature, on_loop=thread == "loop") if streams else (function, signature)
         call = caller_of(*run, threads, thread)

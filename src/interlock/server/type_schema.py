@@ -16,12 +16,13 @@ from msgspec import inspect as mi
 
 from ..wire.errors import LocalError
 from .annotations import said_in_class
-from .models import is_model, is_path, model_schema
+from .models import is_model, is_path, is_set_by_class, model_schema
 
 __all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
+_NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, *_RECORDS)
 _INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -32,7 +33,9 @@ class TypeWriter:
     def __init__(self, hints: Iterable[Any], *, gives: bool = False) -> None:
         """`gives`: the types are of what goes out, not of what comes in."""
         hints = list(hints)
-        self._gives = gives
+        self.gives = gives
+        self.loose = False
+        """Does msgspec read, somewhere in them, more than the schema allows? Known when they are written."""
         self.nodes = mi.multi_type_info(hints)
         self.definitions: Schema = {}
         self._names: dict[int, str] = {}
@@ -73,6 +76,7 @@ class TypeWriter:
     def array(self, node: Any) -> Schema:
         items = self.write(node.item_type)
         unique = {"uniqueItems": True} if isinstance(node, mi.SetType | mi.FrozenSetType) else {}
+        self.loose = self.loose or bool(unique)
         return {"type": "array", **({"items": items} if items else {}), **_sizes(node, "Items"), **unique}
 
     def tuple(self, node: Any) -> Schema:
@@ -88,8 +92,14 @@ class TypeWriter:
         }
 
     def _key(self, node: mi.Type) -> Schema:
-        found = {name: value for name, value in self.write(node).items() if name != "type"}
-        return {"pattern": _INTEGER_KEY} if isinstance(_bare(node), mi.IntType) else found
+        """What a member may be called. Names are texts, also those that mean a number."""
+        if isinstance(_bare(node), _NO_KEYS):
+            raise LocalError("the members of an object are named by texts: JSON has no other keys")
+        written = self.write(node)
+        found = {word: value for word, value in written.items() if word != "type"}
+        if "enum" in found:
+            return {**found, "enum": [str(each) for each in found["enum"]]}
+        return {"pattern": _INTEGER_KEY} if written.get("type") == "integer" else found
 
     def union(self, node: Any) -> Schema:
         return _one_of([self.write(member) for member in node.types])
@@ -100,6 +110,8 @@ class TypeWriter:
         return _choice(list(self._order.get(_literal_key(node.values)) or node.values))
 
     def enum(self, node: Any) -> Schema:
+        if hasattr(node.cls, "_flag_mask_"):  # any of its members together is one, too
+            return {"type": "integer", **_documented(node.cls)}
         return {**_choice([member.value for member in node.cls]), **_documented(node.cls)}
 
     # --- records --------------------------------------------------------------------------------------
@@ -107,23 +119,37 @@ class TypeWriter:
     def record(self, node: Any) -> Schema:
         if isinstance(node, mi.NamedTupleType) or getattr(node, "array_like", False):
             return self._row(node)
-        if hasattr(node.cls, "__pydantic_fields__") and not self._gives:
+        if hasattr(node.cls, "__pydantic_fields__") and not self.gives:
             raise LocalError(
                 f"{node.cls.__name__}: a dataclass of pydantic is not checked as it would: make it a model"
             )
         properties: Schema = {}
         if getattr(node, "tag_field", None) is not None:
-            properties[node.tag_field] = {"const": node.tag}
-        required = [*properties, *(field.encode_name for field in node.fields if field.required)]
+            properties[node.tag_field] = _tag(node)
+        fields = [field for field in node.fields if self._is_told(get_origin(node.cls) or node.cls, field)]
+        required = [*properties, *(field.encode_name for field in fields if field.required)]
         hints = _hints(node.cls)
-        properties |= {field.encode_name: self.field(field, hints.get(field.name)) for field in node.fields}
+        properties |= {field.encode_name: self.field(field, hints.get(field.name)) for field in fields}
         closed = {"additionalProperties": False} if getattr(node, "forbid_unknown_fields", False) else {}
         told: Schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
         return {**told, **closed, **_documented(node.cls)}
 
+    def _is_told(self, kind: Any, field: mi.Field) -> bool:
+        """What a class sets itself is nobody's to give; and what attrs calls private is never written."""
+        if self.gives:
+            return not (field.name.startswith("_") and hasattr(kind, "__attrs_attrs__"))
+        if not is_set_by_class(kind, field.name):
+            return True
+        if field.required:
+            raise LocalError(
+                f"{kind.__name__}.{field.name} is set by the class itself (init=False), and msgspec, which reads "
+                "arguments, wants it from the caller: give it a default"
+            )
+        return False
+
     def _row(self, node: Any) -> Schema:
         """Fields by position; their names are worth telling all the same."""
-        tag = [{"const": node.tag}] if getattr(node, "tag_field", None) is not None else []
+        tag = [_tag(node)] if getattr(node, "tag_field", None) is not None else []
         hints = _hints(node.cls)
         fields = [{"description": field.name, **self.field(field, hints.get(field.name))} for field in node.fields]
         needed = len(tag) + max((at + 1 for at, field in enumerate(node.fields) if field.required), default=0)
@@ -132,9 +158,9 @@ class TypeWriter:
         return {**(row if closed else {key: row[key] for key in row if key not in ("items", "maxItems")})}
 
     def field(self, field: mi.Field, hint: Any) -> Schema:
-        said = said_in_class(hint, checks=not self._gives)
+        said = said_in_class(hint, checks=not self.gives)
         written = {**({"description": said} if said else {}), **self.write(field.type)}
-        if field.default is None and self._gives:
+        if field.default is None and self.gives:
             return written
         if field.default is not msgspec.NODEFAULT:
             return with_default(written, field.default)
@@ -144,7 +170,8 @@ class TypeWriter:
 
     def decimal(self, node: Any) -> Schema:
         """It goes out as a text, which may also say that it is no number."""
-        return {"type": "string"} if self._gives else {"type": ["number", "string"], "pattern": DECIMAL}
+        self.loose = True
+        return {"type": "string"} if self.gives else {"type": ["number", "string"], "pattern": DECIMAL}
 
     def custom(self, node: Any) -> Schema:
         if is_path(node.cls):
@@ -152,7 +179,8 @@ class TypeWriter:
         if is_model(node.cls):
             from .foreign_schema import inlined  # only models of other libraries write their own
 
-            return inlined(model_schema(node.cls, gives=self._gives), self.definitions, nulls=self._gives)
+            self.loose = True
+            return inlined(model_schema(node.cls, gives=self.gives), self.definitions, gives=self.gives)
         if node.cls is object:
             return {}
         raise LocalError(f"JSON has nothing for the type {node.cls!r}: use one that can be written as JSON")
@@ -182,9 +210,22 @@ def _format(name: str) -> Callable[[TypeWriter, Any], Schema]:
     return lambda _, node: {"type": "string", "format": name}
 
 
-def _time(_: TypeWriter, node: Any) -> Schema:
-    """JSON Schema's `time` has an offset: it is advice where both are accepted, and wrong where none is."""
-    return {"type": "string", **({"format": "time"} if node.tz is not False else {})}
+def _moment(name: str) -> Callable[[TypeWriter, Any], Schema]:
+    """JSON Schema's `date-time` and `time` have an offset: advice where both are accepted, wrong where none is.
+
+    Of a result it is a promise, and there are clients that check formats: it is made where an offset is asked for.
+    """
+
+    def write(writer: TypeWriter, node: Any) -> Schema:
+        said = node.tz is True if writer.gives else node.tz is not False
+        return {"type": "string", **({"format": name} if said else {})}
+
+    return write
+
+
+def _duration(writer: TypeWriter, node: Any) -> Schema:
+    """RFC 3339's durations, which the format means, have no fractions and no sign: ours may."""
+    return {"type": "string", **({} if writer.gives else {"format": "duration"})}
 
 
 def _plain(schema: Schema) -> Callable[[TypeWriter, Any], Schema]:
@@ -205,10 +246,10 @@ _WRITERS: tuple[tuple[Any, Callable[[TypeWriter, Any], Schema]], ...] = (
     (mi.EnumType, TypeWriter.enum),
     (_RECORDS, TypeWriter.record),
     (mi.BytesType | mi.ByteArrayType | mi.MemoryViewType, _bytes),
-    (mi.DateTimeType, _format("date-time")),
+    (mi.DateTimeType, _moment("date-time")),
     (mi.DateType, _format("date")),
-    (mi.TimeType, _time),
-    (mi.TimeDeltaType, _format("duration")),
+    (mi.TimeType, _moment("time")),
+    (mi.TimeDeltaType, _duration),
     (mi.UUIDType, _format("uuid")),
     (mi.DecimalType, TypeWriter.decimal),
     (mi.CustomType, TypeWriter.custom),
@@ -286,9 +327,13 @@ def _bare(node: mi.Type) -> mi.Type:
 
 
 def _choice(values: list[Any]) -> Schema:
-    kinds = {str: "string", int: "integer", type(None): "null"}
+    kinds = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
     found = list(dict.fromkeys(kinds[type(value)] for value in values if type(value) in kinds))
     return {"type": found[0] if len(found) == 1 else found, "enum": values}
+
+
+def _tag(node: Any) -> Schema:
+    return {"type": "string" if isinstance(node.tag, str) else "integer", "const": node.tag}
 
 
 def _one_of(ways: list[Schema]) -> Schema:
@@ -308,10 +353,10 @@ def _one_of(ways: list[Schema]) -> Schema:
 
 
 def _documented(kind: Any) -> Schema:
-    """What the author wrote about a class; what dataclasses and enums write themselves is no help."""
+    """What the author wrote about a class; what dataclasses write themselves is no help."""
     kind = get_origin(kind) or kind
     text = cast("str | None", kind.__dict__.get("__doc__"))
-    if not text or text.startswith(f"{kind.__name__}(") or text == "An enumeration.":
+    if not text or text.startswith(f"{kind.__name__}("):
         return {}
     return {"description": inspect.cleandoc(text).partition("\n\n")[0].replace("\n", " ")}
 
@@ -353,7 +398,7 @@ def _literal_key(values: Iterable[Any]) -> frozenset[Any]:
     return frozenset((type(value), value) for value in values)
 
 
-def _literals(hint: Any, seen: set[int]) -> Iterator[tuple[Any, ...]]:
+def _literals(hint: Any, seen: set[Any]) -> Iterator[tuple[Any, ...]]:
     """All `Literal`s in a type, with their values as the author ordered them: msgspec sorts."""
     if get_origin(hint) is Literal:
         yield get_args(hint)
@@ -361,8 +406,8 @@ def _literals(hint: Any, seen: set[int]) -> Iterator[tuple[Any, ...]]:
         if inner is not None and not isinstance(inner, str | int) and id(inner) not in seen:
             seen.add(id(inner))
             yield from _literals(inner, seen)
-    if isinstance(hint, type) and id(hint.__dict__) not in seen and "__annotations__" in hint.__dict__:
-        seen.add(id(hint.__dict__))
+    if isinstance(hint, type) and ("fields", id(hint)) not in seen and "__annotations__" in hint.__dict__:
+        seen.add(("fields", id(hint)))
         yield from (found for inner in _hints(hint).values() for found in _literals(inner, seen))
 
 

@@ -75,7 +75,7 @@ class Shape:
         if not self.slots:
             return [] if path == last else None
         start, end = len(first), len(path) - len(last)
-        if not path.startswith(first) or not path.endswith(last) or start >= end:
+        if not path.startswith(first) or not path.endswith(last):
             return None
         before: list[str] = []
         for literal in self._literals[1 : self._wide + 1]:

@@ -91,6 +91,8 @@ class UriTemplate:
             self._parts.append((self.text[at : found.start()], self._expression(found[0], found[1])))
             at = found.end()
         self._parts.append((self.text[at:], None))
+        if any(brace in text for text, _ in self._parts for brace in "{}"):
+            raise self._refusal("a brace is open, or closed without having been opened")
 
     def _expression(self, text: str, inner: str) -> Expression:
         operator = inner[0] if inner and inner[0] in OPERATORS else ""

@@ -2,7 +2,8 @@
 
 msgspec leaves a default of a dataclass at the class when it reads one from JSON. Python code does not see the
 difference, but msgspec does when it writes: such a field is not in the JSON, and `vars()` does not have it either. So
-what was read is gone through once, where a tool takes such a class at all.
+what was read is gone through once, where a tool takes such a class at all. Python itself does the same with a default
+of `field(init=False)`, such as the kind of a record: there what is to be written is gone through.
 """
 
 from __future__ import annotations
@@ -13,28 +14,42 @@ from typing import Any, cast
 import msgspec
 from msgspec import inspect as mi
 
+from .models import is_set_by_class
+
 __all__ = ["Fill", "filler_of"]
 
 Fill = Callable[[Any], None]
 
 
-def filler_of(hints: Iterable[Any]) -> Fill | None:
-    """What completes values of these types, in place; None if nothing can be missing in them."""
+def filler_of(hints: Iterable[Any], *, made_here: bool = False) -> Fill | None:
+    """What completes values of these types, in place; None if nothing can be missing in them.
+
+    `made_here`: by Python, which leaves at the class only what its constructor does not take (`init=False`).
+    """
     seen: set[int] = set()
-    return _fill if any(_leaves_out(node, seen) for node in mi.multi_type_info(hints)) else None
+    missing = _at_class if made_here else _has_default
+    return _fill if any(_leaves_out(node, seen, missing) for node in mi.multi_type_info(hints)) else None
 
 
-def _leaves_out(node: Any, seen: set[int]) -> bool:
+def _has_default(kind: Any, field: mi.Field) -> bool:
+    return field.default is not msgspec.NODEFAULT
+
+
+def _at_class(kind: Any, field: mi.Field) -> bool:
+    return _has_default(kind, field) and is_set_by_class(kind, field.name)
+
+
+def _leaves_out(node: Any, seen: set[int], missing: Callable[[Any, mi.Field], bool]) -> bool:
     """Is there, anywhere inside, a dataclass with a default that stands in its class?"""
     if id(node) in seen:
         return False
     seen.add(id(node))
-    if isinstance(node, mi.DataclassType) and any(field.default is not msgspec.NODEFAULT for field in node.fields):
+    if isinstance(node, mi.DataclassType) and any(missing(node.cls, field) for field in node.fields):
         return True
     inside: list[Any] = [field.type for field in getattr(node, "fields", ())]
     inside += getattr(node, "types", ()) or getattr(node, "item_types", ())
     inside += [getattr(node, name) for name in ("type", "item_type", "key_type", "value_type") if hasattr(node, name)]
-    return any(_leaves_out(each, seen) for each in inside)
+    return any(_leaves_out(each, seen, missing) for each in inside)
 
 
 def _fill(value: Any) -> None:

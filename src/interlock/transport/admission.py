@@ -31,7 +31,7 @@ from .sending import send_whole
 __all__ = ["ANYBODY", "Admission", "Authenticate"]
 
 log = logging.getLogger("interlock.http")
-Authenticate = Callable[[Mapping[str, str]], "Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]"]
+Authenticate = Callable[[Mapping[str, str]], Principal | HttpRefusal | Awaitable[Principal | HttpRefusal]]
 """Takes the headers (names in small letters); says who asks, or refuses. Called before the body is read."""
 ANYBODY = Admitted(ANONYMOUS, frozenset())
 
