@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from interlock.revisions.rounds import STATE_REFUSED
+from interlock.wire.errors import CannotAsk, InvalidParams
+from interlock.wire.exchange import Question
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
 from support.virtual_time import virtual_time
@@ -187,6 +189,8 @@ async def test_whatever_is_wrong_with_an_answer_leaves_the_run_as_it_is(answer):
 
 
 async def test_one_of_two_who_ask_the_same_may_give_up():
+    """Each of them is asked, as a client that is called back would be."""
+
     async def asks(exchange):
         one = asyncio.ensure_future(exchange.ask(form("A?", "a")))
         two = asyncio.ensure_future(exchange.ask(form("A?", "a")))
@@ -195,4 +199,52 @@ async def test_one_of_two_who_ask_the_same_may_give_up():
         return {"n": (await two)["content"]["n"]}
 
     for rules in (PARKS, {}):
-        assert (await Rounds(asks, **rules).all_of(GIVEN))["n"] == 0
+        rounds = Rounds(asks, **rules)
+        asked = await rounds()
+        assert list(asked["inputRequests"]) == ["a#2"]
+        assert (await rounds({"a#2": accept(n=1)}, asked["requestState"]))["n"] == 1
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_who_asks_the_same_until_an_answer_will_do_is_not_given_the_first_one_for_ever(rules):
+    async def asks(exchange):
+        found = []
+        while sum(found) < 6:
+            found.append((await exchange.ask(form("More?", "a")))["content"]["n"])
+        return {"found": found}
+
+    given = {"a": accept(n=1), "a#2": accept(n=2), "a#3": accept(n=3)}
+    assert (await Rounds(asks, **rules).all_of(given))["found"] == [1, 2, 3]
+    rounds = Rounds(asks, **rules)
+    asked = await rounds({"a": accept(n=1)})  # an answer without a state, too, is that of the first one
+    assert list(asked["inputRequests"]) == ["a#2"]
+    rounds.asker.parking.close()
+    await turns()
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_a_question_that_could_not_be_put_takes_no_key(rules):
+    async def asks(exchange):
+        try:
+            await exchange.ask(Question("elicitation/create", {"mode": "url"}, ("elicitation.url",), "a"))
+        except CannotAsk:
+            return {"n": (await exchange.ask(form("A?", "a")))["content"]["n"]}
+
+    assert (await Rounds(asks, **rules).all_of({"a": accept(n=4)}))["n"] == 4
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_an_answer_that_does_not_fit_counts_once(rules):
+    """Who asks again then is not given it for ever."""
+
+    async def asks(exchange):
+        while True:
+            try:
+                return {"n": (await exchange.ask(form("A?", "a")))["content"]["n"]}
+            except InvalidParams:
+                continue
+
+    rounds = Rounds(asks, **rules)
+    asked = await rounds({"a": {"action": "maybe"}})
+    assert list(asked["inputRequests"]) == ["a"]
+    assert (await rounds({"a": accept(n=3)}, asked["requestState"]))["n"] == 3

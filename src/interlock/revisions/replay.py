@@ -129,7 +129,7 @@ class Replay(msgspec.Struct, eq=False):
         elif (kept := self._answers.get(key)) is not None:
             questions.digests[key] = digest
             return _members.decode(kept)  # it was judged when it came, as an answer to this very question
-        given = self._round.given.get(key)
+        given = self._round.given.pop(key, None)  # a malformed one counts once: who asks again is asked again
         if given is not None and (before is None or before == digest):
             members = check_answer(question, given)  # without a state, which is an empty one, they match by key alone
             self._asked[key] = questions.digests[key] = digest
