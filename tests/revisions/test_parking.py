@@ -239,30 +239,36 @@ async def test_a_question_that_was_taken_back_is_not_put():
     assert (await rounds(GIVEN, asked["requestState"]))["n"] == 1
 
 
-async def test_a_run_that_ended_while_it_was_parked_is_told_in_the_next_round():
-    async def gives_up(exchange):
-        try:
-            async with asyncio.timeout(0.02):
-                await exchange.ask(form("A?", "a"))
-        except TimeoutError:
-            return {"late": True}
+def ends_while_parked(*, fails):
+    """A run that asks, and ends for another reason than an answer; and what lets it."""
+    go = asyncio.Event()
 
-    rounds = Rounds(gives_up, **PARKS)
+    async def ends(exchange):
+        asking = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await go.wait()
+        asking.cancel()
+        if fails:
+            raise RuntimeError("inside")
+        return {"ended": True}
+
+    return Rounds(ends, **PARKS), go
+
+
+async def test_a_run_that_ended_while_it_was_parked_is_told_in_the_next_round():
+    rounds, go = ends_while_parked(fails=False)
     asked = await rounds()
-    await asyncio.sleep(0.04)
-    assert (await asyncio.wait_for(rounds({}, asked["requestState"]), 10))["late"] is True
+    go.set()
+    await turns(20)
+    assert (await asyncio.wait_for(rounds({}, asked["requestState"]), 10))["ended"] is True
 
 
 async def test_a_run_that_failed_while_it_was_parked_leaves_a_word_for_whoever_looks(caplog):
-    async def fails(exchange):
-        async with asyncio.timeout(0.01):
-            await exchange.ask(form("A?", "a"))
-
-    rounds = Rounds(fails, **PARKS)
+    rounds, go = ends_while_parked(fails=True)
     with caplog.at_level(logging.DEBUG, "interlock.server"):
         await rounds()
-        await asyncio.sleep(0.03)
-    assert "a parked run failed: TimeoutError" in caplog.text
+        go.set()
+        await turns(20)
+    assert "a parked run failed: RuntimeError" in caplog.text
     rounds.asker.parking.close()
 
 

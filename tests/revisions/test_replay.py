@@ -410,14 +410,14 @@ async def test_a_task_that_asks_some_turns_later_is_waited_for(later):
 async def test_a_grace_waits_for_the_tasks_of_a_run_that_asks_itself():
     async def asks(exchange):
         async def second():
-            await asyncio.sleep(0.002)
+            await turns(8)
             return await exchange.ask(form("B?", "b"))
 
         other = asyncio.create_task(second())
         await exchange.ask(form("A?", "a"))
         await other
 
-    assert set((await Rounds(asks, grace=0.1)())["inputRequests"]) == {"a", "b"}
+    assert set((await Rounds(asks, grace=0.3)())["inputRequests"]) == {"a", "b"}
 
 
 async def test_an_act_that_comes_too_late_is_not_done():
