@@ -9,6 +9,9 @@ import warnings
 
 import pytest
 
+from interlock.revisions.identity import Identity
+from interlock.revisions.stateless_http_client import StatelessHttpClient
+from interlock.revisions.table import NEWEST
 from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
@@ -28,7 +31,9 @@ from interlock.wire.frames import encode, read_frame
 from interlock.wire.limits import Limits
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
+from interlock.wire.types.common import Implementation
 from support.certificates import self_signed
+from support.doubles import Spoken
 from support.http_peer import HttpPeer, answer, chunk, chunked, event, events, http, notice, refusal, result
 
 PATIENT = Patience(idle=None, total=20)
@@ -643,6 +648,16 @@ async def test_a_notification_is_accepted(reply):
     [request] = peer.requests
     assert request.message == {"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": 1}}
     assert request.header("mcp-method") == "notifications/x"
+
+
+async def test_a_notification_says_the_version_that_is_spoken():
+    """It has no envelope that would."""
+    async with linked(bodies(lambda r: http(202))) as (link, peer):
+        await link.tell("notifications/x", {})
+        me = Identity(Implementation(name="c", version="1"), {}, Spoken("", {}))
+        link.adopt(StatelessHttpClient(link, NEWEST, me, {}))
+        await link.tell("notifications/x", {})
+    assert [request.header("mcp-protocol-version") for request in peer.requests] == [None, NEWEST.name]
 
 
 async def test_a_notification_that_is_refused_says_why():
