@@ -79,6 +79,24 @@ async def test_questions_in_a_result_of_another_kind_are_not_answered():
     assert exchange.asked == [] and len(link.calls) == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "members"),
+    [
+        ("tools/list", {"requestState": "s"}),  # which cannot ask (patterns/mrtr)
+        ("tools/call", {"requestState": 5}),
+        ("tools/call", {"requestState": None}),
+        ("tools/call", {"inputRequests": [], "requestState": "s"}),
+        ("tools/call", {"inputRequests": "roots/list"}),
+        ("tools/call", {"inputRequests": {}}),
+    ],
+)
+async def test_a_round_that_is_none_is_not_answered(method, members):
+    edge, link = edge_of(result_frame({"resultType": "input_required", **members}))
+    with pytest.raises(BadResult, match=method):
+        await edge(Spoken(method, {}))
+    assert len(link.calls) == 1
+
+
 async def test_a_state_of_no_characters_is_sent_back_as_it_came():
     asked = result_frame({"resultType": "input_required", "requestState": ""})
     edge, link = edge_of(asked, result_frame({"resultType": "complete"}))
