@@ -1,5 +1,6 @@
 """One connection of the raw HTTP driver."""
 
+import select
 import socket
 
 from driver import DriverError
@@ -28,13 +29,8 @@ class Connection:
         return whole
 
     def is_closed(self) -> bool:
-        """Has the server closed it, while nothing was under way?"""
-        try:
-            return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        """Has the server closed it, while nothing was under way? Then it can be read, and has nothing to say."""
+        return bool(select.select([self.socket], [], [], 0)[0])
 
     def exchange(self, request: bytes) -> bytes:
         self.socket.sendall(request)

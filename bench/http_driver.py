@@ -83,6 +83,7 @@ class HttpDriver:
         del self._connections[connections:]
         while len(self._connections) < connections:
             self._connections.append(Connection(self.port, self._deadline_seconds))
+        self._renew()
         self._load = talk(self.port, self.exchange)
         self._next = 0
 
@@ -150,7 +151,7 @@ class HttpDriver:
 
     def _serve(self, poll: select.epoll, waiting: dict[int, Connection], responses: list[bytes], end: float) -> None:
         while waiting:
-            ready = poll.poll(self._deadline - perf_counter())
+            ready = poll.poll(max(0.0, self._deadline - perf_counter()))  # below zero it would wait for ever
             if not ready:
                 raise DriverError(f"no answer within {self._deadline_seconds:.0f} s")
             for number, _ in ready:

@@ -1,7 +1,7 @@
 """The measures over HTTP: how many calls, how long one takes at a given rate, with progress, and with questions."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from statistics import median
 
@@ -27,10 +27,13 @@ class OverHttp(Rounds):
     def run(self) -> None:
         rounds = {STATELESS: self._plan.http_rounds, HANDSHAKE: self._plan.session_rounds}
         for number in range(max(rounds.values())):
-            for era in rounds:
-                if number < rounds[era] and self._wanted & {_NAMES[era], "p99"}:
+            for era in (era for era in rounds if number < rounds[era]):
+                if _NAMES[era] in self._wanted:
                     self._tell(f"http round {number + 1}, {era.name}")
-                    self._round(era, number)
+                    self._rates(era, number)
+                if "p99" in self._wanted:
+                    self._tell(f"p99 round {number + 1}, {era.name}")
+                    self._pace(era, number)
         if "progress" in self._wanted:
             self._progress_rounds()
         if "asking" in self._wanted:
@@ -38,39 +41,38 @@ class OverHttp(Rounds):
 
     # ---- plain calls ----
 
-    def _round(self, era: Era, number: int) -> None:
+    def _rates(self, era: Era, number: int) -> None:
         """All servers at once, taking turns."""
+        keys = {who.name: [self._key(who.name, era, many) for many in (CONNECTIONS, MANY)] for who in self._contestants}
         with ExitStack() as stack:
-            turns = Turns(stack, lambda guest, act: self._attempt_of(guest.contestant, era, act))
-            for contestant in self._contestants:
-                wanted = _NAMES[era] in self._wanted or contestant.name in _PACED
-                if wanted and contestant.over_http(era) is not None:
-                    self._attempt_of(contestant, era, lambda c=contestant: self._start(turns, c, era))
-            for connections in (CONNECTIONS, MANY) if _NAMES[era] in self._wanted else ():
-                self._rates(turns, era, number, connections)
-            if "p99" in self._wanted:
-                self._pace(turns, era, number)
+            turns = self._turns(stack, self._contestants, era, _NAMES[era], keys)
+            for connections in (CONNECTIONS, MANY):
+                self._rate(turns, era, number, connections)
 
-    def _attempt_of(self, contestant: Contestant, era: Era, act: Callable[[], None]) -> bool:
-        keys = [self._key(contestant.name, era, connections) for connections in (CONNECTIONS, MANY)]
-        if _NAMES[era] not in self._wanted:
-            keys = []
-        if "p99" in self._wanted and contestant.name in _PACED:
-            keys.append(Key("p99", contestant.name, era.name))
-        return self._attempt((_NAMES[era], contestant.name, era.name), keys, act)
+    def _turns(
+        self, stack: ExitStack, contestants: list[Contestant], era: Era, measure: str, keys: dict[str, list[Key]]
+    ) -> Turns:
+        """The servers of these, up and warm."""
+
+        def attempt(contestant: Contestant, act: Callable[[], None]) -> bool:
+            return self._attempt((measure, contestant.name, era.name), keys[contestant.name], act)
+
+        turns = Turns(stack, lambda guest, act: attempt(guest.contestant, act))
+        for contestant in contestants:
+            if (command := contestant.over_http(era)) is not None:
+                attempt(contestant, lambda who=contestant, command=command: self._start(turns, who, era, command))
+        return turns
 
     def _key(self, name: str, era: Era, connections: int) -> Key:
         return Key(_NAMES[era], name, f"{era.name} × {connections}")
 
-    def _start(self, turns: Turns, contestant: Contestant, era: Era) -> None:
-        command = contestant.over_http(era)
-        assert command is not None
+    def _start(self, turns: Turns, contestant: Contestant, era: Era, command: Sequence[str]) -> None:
         driver = HttpDriver(command, REPOSITORY, ROUND_SECONDS)
         with turns.welcome(contestant, era, driver):
             driver.begin(_talk(contestant, era))
             driver.warm_up(self._plan.warm_up_block_seconds)
 
-    def _rates(self, turns: Turns, era: Era, number: int, connections: int) -> None:
+    def _rate(self, turns: Turns, era: Era, number: int, connections: int) -> None:
         seconds = self._plan.window_seconds
         turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), connections))
         busy = self.samples.facts["share of the http measures in which the driver itself was busy"]
@@ -79,10 +81,18 @@ class OverHttp(Rounds):
             self.samples.add(key, number, rate)
             busy[f"{guest.contestant.name} {key.era}"] = f"{guest.driver.busy:.0%}"
 
-    def _pace(self, turns: Turns, era: Era, number: int) -> None:
+    # ---- plain calls at a given rate ----
+
+    def _pace(self, era: Era, number: int) -> None:
+        """Only these two are up: servers at rest still wake ten times a second, and one call in a hundred decides."""
+        contestants = [contestant for contestant in self._contestants if contestant.name in _PACED]
+        keys = {name: [Key("p99", name, era.name)] for name in _PACED}
+        with ExitStack() as stack:
+            self._pace_turns(self._turns(stack, contestants, era, "p99", keys), era, number)
+
+    def _pace_turns(self, turns: Turns, era: Era, number: int) -> None:
         """At half of what Interlock reaches in this round, of whoever is asked."""
-        plan, ours, guests = self._plan, turns.of(_PACED[0]), turns.of(*_PACED)
-        turns.each(ours, lambda guest: guest.driver.begin(_talk(guest.contestant, era), CONNECTIONS))
+        plan, ours = self._plan, turns.of(_PACED[0])
         reached = turns.take(ours, plan.windows, lambda driver: driver.per_second(plan.window_seconds))
         if not reached:
             return  # ours failed: there is no rate to compare at
@@ -93,9 +103,9 @@ class OverHttp(Rounds):
             runs[driver].append(driver.paced(rate, plan.paced_seconds))
             return p99(runs[driver][-1].taken)
 
-        turns.each(guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
+        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
         facts = self.samples.facts["the p99 measure: its rate, how late 99 % were sent at most, all windows as one"]
-        for guest, taken in turns.take(guests, plan.paced_windows, take):
+        for guest, taken in turns.take(turns.guests, plan.paced_windows, take):
             name, seen = guest.contestant.name, runs[guest.driver]
             self.samples.add(Key("p99", name, era.name), number, taken)
             late, whole = (median(p99(run.late) for run in seen), p99([time for run in seen for time in run.taken]))

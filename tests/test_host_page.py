@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.host import events, host, members, offers, server_logs, shelving
+from interlock.host import events, host, members, offers, roster, server_logs, shelving
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "host.md"
 
@@ -39,11 +39,17 @@ async def test_a_turn(page):
     assert name == "notes__find" and 0 < tokens < 4_000 and text == "one note about tea"
 
 
+async def test_coming_and_going(page):
+    assert await page["come_and_go"]() == ("one note about tea", [], [])
+
+
 def test_the_numbers_are_those_of_the_code():
     page, bounds = PAGE.read_text(encoding="utf-8"), offers.Bounds()
     said = [
         f"at most {bounds.tools:,} tools, prompts and templates and {bounds.resources:,} resources",
         f"| servers of a host | {host.MOST_SERVERS:,} |",
+        f"| removed servers whose approved definitions are kept | {roster.MOST_GONE:,} |",
+        f"Of removed servers this is kept for the last {roster.MOST_GONE:,}.",
         f"| attempts to start | {members._ATTEMPTS}, after {members._FIRST_PAUSE:g} s and 4 s |",
         f"each keeps its place for {members._TURN_SECONDS:g} s at most",
         f"| events that one follower has not taken | {events.MOST_WAITING:,} |",

@@ -534,8 +534,8 @@ MEMBERS = {
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
     "redact release_stream silence timer",
-    "Host": "call_tool close complete events get_prompt leaves missing read_resource restart review roots start stop "
-    "take_back turn use_tool",
+    "Host": "add call_tool close complete events get_prompt leaves missing read_resource remove restart review roots "
+    "start stop take_back turn use_tool",
     "Keepalive": "interval losses timeout",
     "Patience": "idle total",
     "Seat": "allowed_hosts auth headers idle_seconds revision start_seconds supervision target timeout",
@@ -553,6 +553,7 @@ PARAMETERS = {
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
     "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
+    "IssuerApp": "server allowed_hosts allowed_origins",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",
 }

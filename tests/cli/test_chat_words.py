@@ -1,6 +1,7 @@
 """The commands of a chat."""
 
 import asyncio
+import shlex
 
 import pytest
 
@@ -9,6 +10,7 @@ from interlock.host.conditions import conditions_of
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.policy import Policy, Rule
 from support.chatting import chat, said
+from support.children import command_of, write_server
 
 
 async def test_words_of_the_room():
@@ -72,6 +74,23 @@ async def test_a_resource_that_may_not_be_read_says_nothing_to_the_model():
 async def test_roots_are_shown_and_changed(tmp_path):
     text = await said("/roots", f"/roots add {tmp_path}", "/roots remove /tmp", roots=["/tmp"])
     assert text.count(str(tmp_path.resolve())) == 2 and text.count("  /tmp\n") == 2
+
+
+async def test_servers_are_added_and_removed(tmp_path):
+    path = write_server(tmp_path, "")
+    command = " ".join(shlex.quote(word) for word in command_of(path).args)
+    text = await said(f"/add more -- {command}", "/remove house", "/tools", "/remove house")
+    assert "house  ready  2 tools" in text and text.count("more  ready") == 2
+    after = text[text.rindex("more  ready") :]
+    assert "house__add" not in after and "no server 'house'; there are: more" in after
+
+
+async def test_what_cannot_be_added_is_told():
+    wrong = ("/add more", "/add more a b", "/add more http://x.example -- y", "/add more nobody", "/add house -- y")
+    text = await said(*wrong, "/add more --cwd / x", "/servers")
+    assert "/add NAME TARGET" in text and text.count("this takes one TARGET") == 2 and "nobody" in text
+    assert "two servers are called 'house'" in text and "--cwd" in text and "as it should not" not in text
+    assert "more  " not in text
 
 
 async def test_restarting_and_leaving():

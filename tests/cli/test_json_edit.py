@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.cli import json_edit
-from interlock.cli.json_edit import HIDDEN, masked, remove_member, set_member, value_at
+from interlock.cli.json_edit import HIDDEN, masked, remove_member, set_member, take_back, value_at
 from interlock.cli.json_places import places
 from interlock.client.config_text import ConfigError, members_in
 from support.properties import JSON, JSON_OBJECTS, TEXT, many
@@ -55,6 +55,15 @@ def test_what_was_added_can_be_taken_out_again(others, servers, seed):
     text = shuffled(seed, {**others, "mcpServers": servers})
     back = remove_member(set_member(text, PATH, ENTRY, "x"), PATH, "x")
     assert members_in(back, "x") == members_in(text, "x")
+    assert not servers or back == text
+
+
+@many(70)
+@given(OTHERS, st.none() | SERVERS, SEEDS)
+def test_what_was_added_can_be_taken_back(others, servers, seed):
+    text = shuffled(seed, others if servers is None else {**others, "mcpServers": servers})
+    back = take_back(set_member(text, PATH, ENTRY, "x"), PATH, "x")
+    assert {"mcpServers": {}, **members_in(back, "x")} == {"mcpServers": {}, **members_in(text, "x")}
     assert not servers or back == text
 
 
@@ -110,6 +119,54 @@ def test_an_entry_is_written_as_the_file_is(text, after):
 )
 def test_an_entry_is_taken_out_with_its_line(text, after):
     assert remove_member(text, PATH, "x") == after
+
+
+ZED = '// Zed\n{\n  "theme": "dark", // mine\n  "lists": [1, 2]\n}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ZED,
+        ZED.replace("]", "],"),
+        ZED.replace("\n", "\r\n"),
+        ZED.replace('"lists"', '"mcpServers": {},\n  "lists"'),
+        ZED.replace('"lists": [1, 2]', '"mcpServers": {}, /* none yet */'),
+        ZED.replace('"lists"', '"mcpServers": {\n    // none yet\n  },\n  "lists"'),
+        '{"a": 1}',
+        '{\n  "mcpServers": {}\n}\n',
+        '{"mcpServers": {}}',
+    ],
+)
+def test_a_list_is_left_as_it_was_found(text):
+    assert take_back(set_member(text, PATH, ENTRY, "x"), PATH, "x") == text
+
+
+@pytest.mark.parametrize("text", ["", "{}", "{}\n"])
+def test_a_file_of_nothing_else_keeps_its_list(text):
+    back = take_back(set_member(text, PATH, ENTRY, "x"), PATH, "x")
+    assert members_in(back, "x") == {"mcpServers": {}} and "{}" in back
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ('{"a": 1, "mcpServers": {"mine":1}}', '{"a": 1, "mcpServers": {}}'),
+        ('{\n  "mcpServers": {\n    "mine": 1\n  },\n  "a": 1\n}', '{\n  "mcpServers": {},\n  "a": 1\n}'),
+        ('{\n  "a": 1,\n  "mcpServers": {\n  "mine": 1 // x\n}\n}', '{\n  "a": 1,\n  "mcpServers": { // x\n}\n}'),
+    ],
+)
+def test_a_list_that_somebody_else_wrote_stays(text, after):
+    assert take_back(text, PATH, "x") == after
+
+
+def test_a_guess_that_cannot_be_made_is_no_reason_to_fail(monkeypatch):
+    def refuse(*_):
+        raise ConfigError("not safely")
+
+    text = set_member(ZED, PATH, ENTRY, "x")
+    monkeypatch.setattr(json_edit, "_without_object", refuse)
+    assert members_in(take_back(text, PATH, "x"), "x")["mcpServers"] == {}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "// only a comment", '{"mcpServers": []}', '{"mcpServers": null}', "{,}"])

@@ -185,6 +185,7 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
         (["--http", "--workers", "4", "--state", "x.db"], Endpoint(workers=4, state="x.db")),
         (["--http", "--host", "::1", "--path", "/x"], Endpoint(host="::1", path="/x")),
         (["--http", "--allow", "a.example", "--allow=b.example"], Endpoint(allow=["a.example", "b.example"])),
+        (["--http", "--origin", "https://a.b", "--origin=http://c:1"], Endpoint(origin=["https://a.b", "http://c:1"])),
         (["--http", "--drain", "0", "--connections", "9"], Endpoint(drain=0.0, connections=9)),
         (["--http", "--health", "/up", "--reload"], Endpoint(health="/up", reload=True)),
         (["--http", "--no-health"], Endpoint(health=None)),
@@ -212,6 +213,7 @@ def test_a_log_level_is_for_every_carrier():
         (["--http", "--workers", "0"], "--workers '0': this is a whole number from 1 to 1024"),
         (["--http", "--workers", "1025"], "1024"),
         (["--workers", "2"], "--workers needs --http"),
+        (["--origin", "https://a.b"], "--origin needs --http"),
         (["--http", "--drain", "3601"], "from 0 to 3600"),
         (["--http", "--connections", "0"], "from 1 to 1000000"),
         (["--http", "--health", "/x", "--no-health"], "contradict"),
@@ -248,18 +250,28 @@ def test_a_server_for_others_needs_its_names(tmp_path):
     assert "allowed_hosts" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_an_origin_that_stands_for_all_is_refused_with_the_reason(tmp_path, capsys):
+    assert command(file_of(tmp_path, ONE), ["--http", "--port", "0", "--origin", "*"]) == 1
+    told = capsys.readouterr().err
+    assert "every page" in told and "Traceback" not in told
+
+
 def test_a_file_is_served_over_http_and_ends_by_a_signal(tmp_path):
     words = [sys.executable, "-m", "interlock", "run", file_of(tmp_path, ONE), "--http", "--port", "0"]
+    words += ["--origin", "https://a.example"]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         line = process.stderr.readline()
         [url] = re.findall(r"http://127\.0\.0\.1:\d+/mcp", line)
         headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
         request = urllib.request.Request(
-            url, json.dumps(DISCOVER).encode(), {"Content-Type": "application/json", **headers}
+            url,
+            json.dumps(DISCOVER).encode(),
+            {"Content-Type": "application/json", "Origin": "https://a.example", **headers},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             assert json.loads(answer.read())["id"] == 1
+            assert answer.headers["Access-Control-Allow-Origin"] == "https://a.example"
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
         assert (process.stdout.read(), process.stderr.read()) == ("", "")

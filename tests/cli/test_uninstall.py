@@ -4,6 +4,7 @@ import pytest
 
 from interlock.cli import uninstall
 from interlock.cli.failing import Failure
+from interlock.cli.json_edit import set_member
 from interlock.cli.main import main
 
 TEXT = '{\n  "mcpServers": {\n    "a": {"env": {"TOKEN": "s3cret"}}, // mine\n    "b": {}\n  }\n}\n'
@@ -20,6 +21,13 @@ def test_a_server_is_taken_out(file, capsys):
     main(["uninstall", "b", "--to", "cursor", "--config", str(file)])
     assert file.read_text() == TEXT.replace(", // mine\n", " // mine\n").replace('    "b": {}\n', "")
     assert capsys.readouterr().out == f"b is no longer in {file}\n"
+
+
+def test_a_list_that_was_made_for_it_goes_with_it(file):
+    settings = '// Zed\n{\n  "theme": "dark"\n}\n'
+    file.write_text(set_member(settings, ("context_servers", "b"), {"command": "b"}, "x"))
+    main(["uninstall", "b", "--to", "zed", "--config", str(file)])
+    assert file.read_text() == settings
 
 
 def test_a_dry_run_shows_no_value(file, capsys):

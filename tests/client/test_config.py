@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, ConfigError, read_config
-from interlock.client.config import Config, ServerEntry, entry_in
+from interlock.client.config import Config, NoSection, ServerEntry, entry_in
 from support.children import command_of, write_server
 from support.http_peer import HttpPeer, server
 
@@ -141,8 +141,8 @@ def test_a_mistake_names_server_and_member(members, told):
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({}, "neither"),
-        ({"servers": {}, "mcpServers": {}}, "both"),
+        ({}, "has neither mcpServers nor servers"),
+        ({"servers": {}, "mcpServers": {}}, "has both mcpServers and servers"),
         ({"mcpServers": []}, "mcpServers: must be an object"),
         ({"servers": {}, "inputs": {}}, "inputs: "),
         ({"servers": {}, "inputs": [{"type": "promptString"}]}, "inputs: "),
@@ -152,6 +152,13 @@ def test_a_mistake_names_server_and_member(members, told):
 def test_a_file_of_another_shape_is_refused(members, told):
     with pytest.raises(ConfigError, match=told):
         read_config(members)
+
+
+@pytest.mark.parametrize(("members", "kind"), [({"theme": "dark"}, NoSection), ({"mcpServers": 1}, ConfigError)])
+def test_settings_of_something_else_are_told_from_a_broken_list(members, kind):
+    with pytest.raises(ConfigError) as raised:
+        read_config(members)
+    assert type(raised.value) is kind
 
 
 def test_a_broken_server_leaves_the_others_alone():

@@ -206,13 +206,27 @@ async def test_a_server_that_is_gone_offers_nothing_and_is_known_when_it_returns
     assert house.check() is not None and len(house.user.asks) == 1
 
 
+async def test_what_is_forgotten_while_its_approval_is_written_down_does_not_come_back():
+    house = House(ScriptedUser(True))
+    plain = house.admission._pins.approve  # pyright: ignore[reportPrivateUsage]
+
+    async def slow(*given, **named) -> None:
+        await plain(*given, **named)
+        house.admission.forget("s")
+
+    house.admission._pins.approve = slow  # pyright: ignore
+    comparison = await house.admission.admit("s", offering("add: Adds."))
+    assert not comparison.admitted and not house.admission.admitted("s")
+    assert not house.admission._offers and not house.admission._told  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_what_is_taken_back_while_it_is_reviewed_stays_so():
     house = House(ScriptedUser(True))
     await house.admission.admit("s", offering("add: Adds."))
     await house.admission.admit("s", offering("add: Adds, and tells me."))
 
     async def answer(ask: Ask) -> bool:
-        await house.admission.take_back("s", [""])
+        await house.admission.take_back("s")
         return True
 
     house.user.answers["allow"] = answer

@@ -42,6 +42,48 @@ async def test_one_question_at_a_time_and_the_others_in_their_order():
     assert order == list(range(10))
 
 
+async def test_what_is_withdrawn_is_not_shown_any_more_and_counts_as_no():
+    closed: list[str] = []
+    consent, mine = Consent(ScriptedUser(True)), Deed("tool", "shop", "buy")
+
+    async def one(deed: Deed, work: asyncio.Event) -> str:
+        async with consent.turn(deed):
+            try:
+                await work.wait()
+            except asyncio.CancelledError:
+                closed.append(deed.server)
+                raise
+        return "shown"
+
+    go = asyncio.Event()
+    tasks = [asyncio.create_task(one(deed, go)) for deed in (DEED, DEED, mine, DEED)]
+    await asyncio.sleep(0)
+    for _ in range(2):  # who withdraws twice does no harm
+        consent.withdraw("mail")
+    consent.withdraw("nobody")
+    go.set()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [str(end).partition(": ")[2] for end in ends if isinstance(end, Denied)] == ["its server was removed"] * 3
+    assert ends[2] == "shown" and closed == ["mail"]
+    async with consent.turn(DEED):
+        pass  # it may be asked about again
+
+
+async def test_a_withdrawn_question_keeps_no_caller_from_being_cancelled():
+    consent = Consent(ScriptedUser(True))
+
+    async def wait() -> None:
+        async with consent.turn(DEED):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    consent.withdraw("mail")
+    await asyncio.wait([task])
+    assert task.cancelled()
+
+
 async def test_more_than_may_wait_are_refused_and_leave_room_again():
     consent = Consent(ScriptedUser(True), waiting=2)
     go = asyncio.Event()

@@ -51,6 +51,36 @@ async def test_one_timer_serves_all(deadlines):
     assert len(loop._scheduled) <= 2  # pyright: ignore
 
 
+async def test_one_may_come_early_for_all_that_is_done_at_a_server_by_then(deadlines):
+    async def at(server: str, work) -> str:
+        deadline = deadlines.begin(60, server)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if deadline.caused():
+                return deadline.cut
+            raise
+        finally:
+            deadlines.end(deadline)
+
+    async def within() -> str:
+        return await at("a", at("a", asyncio.sleep(60)))  # a question of the server, in the call that it is asked in
+
+    go = asyncio.Event()
+    work = [at("a", asyncio.sleep(60)), at("b", go.wait()), at("a", finished()), within()]
+    tasks = [asyncio.create_task(each) for each in work]
+    await asyncio.sleep(0)
+    found = deadlines.at("a")
+    late = asyncio.create_task(at("a", go.wait()))
+    await asyncio.sleep(0)
+    deadlines.cut(found, "gone")
+    deadlines.cut(found, "gone")
+    await asyncio.wait([tasks[0]])
+    go.set()
+    assert await asyncio.gather(*tasks, late) == ["gone", True, "done", "gone", True]
+    assert len(found) == 3 and not deadlines._running and not any(task.cancelling() for task in tasks)
+
+
 async def test_who_was_cancelled_by_somebody_else_is_not_told_that_it_was_late(deadlines):
     task = asyncio.create_task(limited(deadlines, 60, asyncio.sleep(60)))
     await asyncio.sleep(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from interlock.host.audit import AuditFailed, FileAudit, MemoryAudit
 from interlock.host.capping import Cap
 from interlock.host.deeds import Deed, Denied
 from interlock.host.gate import Gate
+from interlock.host.launching import Launch
 from interlock.host.pins import Definitions, Item
 from interlock.host.policy import Policy, Rule
 from interlock.host.user import Ask, Leave, ScriptedUser
@@ -302,40 +302,28 @@ async def test_another_way_to_show_the_question():
 # --- servers ---
 
 
-class APlan(msgspec.Struct, frozen=True):
-    server: str
-    words: tuple[str, ...]
-
-    @property
-    def digest(self) -> str:
-        return repr(self.words)
-
-    @property
-    def arguments(self) -> dict[str, object]:
-        return {"command": [*self.words]}
-
-    @property
-    def text(self) -> str:
-        return "start\n" + "\n".join(self.words)
+def start(*words):
+    return Launch(server="mail", command=words)
 
 
 async def test_a_launch_is_shown_whole_with_its_dangers_and_approved_for_what_it_is():
     gate = Gate(user=ScriptedUser(Leave(granted=True, scope="always")))
-    plan = APlan("mail", ("sudo", "server", "x" * 5000))
+    launch = start("sudo", "server", "x" * 5000)
     for _ in range(2):
-        await gate.launch(plan)
+        await gate.launch(launch)
     [ask] = gate.user.asks  # pyright: ignore
-    assert ask.shown == plan.text and ask.diff == ""
+    assert ask.shown == launch.text and ask.diff == ""
     assert "all your rights" in ask.warnings[0] and "another user" in ask.warnings[1]
-    await gate.launch(APlan("mail", ("sudo", "server", "y")))
+    await gate.launch(start("sudo", "server", "y"))
     changed = gate.user.asks[1]  # pyright: ignore
-    assert "- " + "x" * 5000 in changed.diff and "+ y" in changed.diff and "  sudo" in changed.diff
+    assert f'-   [2] "{"x" * 5000}"' in changed.diff and '+   [2] "y"' in changed.diff
+    assert '    [0] "sudo"' in changed.diff
 
 
 async def test_a_launch_that_is_refused_or_cannot_be_asked_about_does_not_happen():
     for gate in (Gate(user=ScriptedUser(False)), Gate()):
         with pytest.raises(Denied):
-            await gate.launch(APlan("mail", ("server",)))
+            await gate.launch(start("server"))
         assert story(gate) == ["decision deny"]
 
 

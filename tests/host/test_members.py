@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from interlock import CallTimeout, ConfigError, Patience, Server, Supervision
+from interlock.client.listening import Change
 from interlock.host.deeds import Deed, Denied
 from interlock.host.members import Hooks, Member, Seat, Unavailable
 from interlock.wire.errors import ConnectionLost, LocalError
@@ -80,6 +81,25 @@ async def test_one_that_is_not_there_is_tried_again_and_then_failed():
     assert member.starts == 3 and isinstance(member.cause, ConnectionLost)
     with pytest.raises(Unavailable, match="failed: nobody there"):
         await member.connected()
+
+
+@virtual_time
+async def test_of_one_that_left_nothing_is_heard_and_nothing_begins():
+    house, mortal = House(), Mortal()
+    member = await started(house.member(mortal))
+    changed = member._lists_changed
+    changed(Change("tools"))
+    assert house.lists == [("notes", "tools")]
+    member.retire()
+    changed(Change("tools"))
+    await member.stop()
+    mortal.die()
+    member.begin()
+    await member.settled()
+    assert house.lists == [("notes", "tools")] and house.states == ["starting", "ready", "removed"] and mortal.made == 1
+    with pytest.raises(Unavailable, match="'notes' is removed") as caught:
+        await member.connected()
+    assert "host.add" in caught.value.hint
 
 
 @virtual_time
@@ -209,7 +229,7 @@ async def test_one_that_is_given_up_can_be_started_again():
     mortal.die()
     await until(lambda: member.state == "failed", 1000)
     mortal.refused = 0
-    await member.restart()
+    await started(member)
     assert member.state == "ready" and (await (await member.connected()).call_tool("any")).text
     await member.stop()
 

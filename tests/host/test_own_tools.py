@@ -5,11 +5,11 @@ import json
 import pytest
 
 from interlock.client.results import CallResult
-from interlock.host.admission import Admission
 from interlock.host.capping import Cap
 from interlock.host.catalogue import Catalogue
 from interlock.host.offers import Offer
 from interlock.host.own_tools import OwnTools
+from interlock.host.selection import Selection
 from interlock.wire.errors import CallTimeout, InvalidParams
 from interlock.wire.types.tools import Tool
 
@@ -35,7 +35,7 @@ def own():
     catalogue = Catalogue(["a"])
     tool = Tool(name="find", description="Find notes", input_schema={"type": "object"})
     catalogue.put("a", Offer(tools={"find": tool}))
-    return OwnTools(catalogue, Admission(catalogue), CAP)
+    return OwnTools(catalogue, Selection(catalogue), CAP)
 
 
 async def use(name, arguments=None):

@@ -150,14 +150,43 @@ async def test_pins_belong_to_one_server_at_one_place():
     assert pins.compare("s", OFFER, identity="https://b.example").first
     assert pins.compare("t", OFFER, identity="https://a.example").first
     assert not pins.compare("s", OFFER, identity="https://a.example").first
-    await pins.forget("s", identity="https://a.example")
+    await pins.forget("s")
     assert pins.compare("s", OFFER, identity="https://a.example").first
+
+
+async def test_a_name_is_forgotten_with_all_that_was_ever_behind_it(tmp_path):
+    for pins in (Pins(), Pins(files_in(tmp_path, "a pin"))):
+        for identity in ("a", "b", ""):
+            await pins.approve("s", OFFER, identity=identity)
+        await pins.approve("t", OFFER, identity="a")
+        await pins.forget("s")
+        assert all(pins.compare("s", OFFER, identity=identity).first for identity in ("a", "b", ""))
+        assert not pins.compare("t", OFFER, identity="a").first
+    assert len([*tmp_path.glob("*.json")]) == 2  # of the other one
+
+
+async def test_where_the_list_of_identities_is_lost_the_last_one_is_forgotten_all_the_same():
+    records = MemoryRecords()
+    for identity in ("a", "b"):
+        await Pins(records).approve("s", OFFER, identity=identity)
+    records.save("identities of s", b"[1")
+    await Pins(records).forget("s", "b")
+    assert Pins(records).compare("s", OFFER, identity="b").first
+
+
+async def test_of_ways_to_start_a_server_the_oldest_are_forgotten(monkeypatch):
+    monkeypatch.setattr(pins_module, "_MOST_WAYS", 2)
+    pins = Pins()
+    for identity in ("a", "b", "a", "c"):
+        await pins.approve("s", OFFER, identity=identity)
+    assert [pins.compare("s", OFFER, identity=identity).first for identity in "abc"] == [True, False, False]
 
 
 async def test_pins_last_in_a_file_of_the_owner(tmp_path):
     await Pins(files_in(tmp_path / "host", "a pin")).approve("s", OFFER)
-    [file] = (tmp_path / "host").glob("*.json")
-    assert file.stat().st_mode & 0o777 == 0o600
+    files = [*(tmp_path / "host").glob("*.json")]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    [file] = [each for each in files if b"pins of" in each.read_bytes()]
     assert Pins(files_in(tmp_path / "host", "a pin")).compare("s", OFFER).quarantined == ()
     file.write_bytes(file.read_bytes()[:-40])
     assert Pins(files_in(tmp_path / "host", "a pin")).compare("s", OFFER).first, "damaged: all is asked about again"

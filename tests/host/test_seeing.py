@@ -24,6 +24,11 @@ def test_ordinary_text_stays(text):
     assert text_for_model(text) == text
 
 
+def test_a_space_is_a_space():
+    assert text_for_model("Combien\u202f? 1\xa0000\nはい\u3000いいえ") == "Combien ? 1 000\nはい いいえ"
+    assert schema_for_model({"description": "はい\u3000いいえ"}) == {"description": "はい いいえ"}
+
+
 @given(TEXT)
 @many(100)
 def test_it_is_done_once(text):

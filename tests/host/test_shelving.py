@@ -49,6 +49,31 @@ async def test_what_a_server_has_is_on_the_shelf_as_soon_as_it_is_known():
 
 
 @virtual_time
+async def test_of_a_server_that_goes_nothing_is_under_way_when_it_has_gone():
+    asked, ended = asyncio.Event(), []
+
+    async def admit(offer):
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(3)  # what it takes to close a question
+            ended.append("asking")
+
+    house = House(admit, tools=1)
+    async with Client(server_of("x", "y")) as client:
+        house.shelving.connected("a", client, 5)
+        await asked.wait()
+        assert house.notes and house.shelving.is_listing("a")
+        await house.shelving.ended("a")
+        assert ended == ["asking"] and not house.names and not house.shelving.is_listing("a")
+        house.shelving.connected("a", client, 5)  # what comes under its name is told anew
+        await asyncio.sleep(1)
+        assert house.notes == [house.notes[0]] * 2
+        await house.shelving.close()
+
+
+@virtual_time
 async def test_only_what_is_admitted_is():
     async def admit(offer):
         return part_of(offer, tools={"x": offer.tools["x"]})

@@ -40,6 +40,11 @@ def test_a_server_without_a_name_is_unknown(meta):
     assert edge_of({"_meta": meta}).server_info.name == "unknown"
 
 
+def test_what_asks_whether_a_server_is_alive_exists_in_its_revision():
+    assert [edge_of(revision=row).ping_method for row in (A, B, C, D, E)] == ["ping"] * 4 + ["server/discover"]
+    assert all(edge_of(revision=row).ping_method in row.requests for row in REVISIONS.values())
+
+
 # --- only what was negotiated ---
 
 

@@ -110,14 +110,16 @@ def test_other_origins_are_refused(origin):
 def test_more_origins_can_be_allowed():
     guard = Guard(origins=["https://App.example/"], body_bytes=100)
     assert status(guard, origin="https://app.example") is None
-    assert status(guard, origin="http://app.example") == 403
+    for other in ("http://app.example", "https://app.example:444", "https://app.example/", "HTTPS://app.example"):
+        assert status(guard, origin=other) == 403
 
 
 def test_a_star_lets_everybody_in_and_no_page_by_itself():
     guard = Guard(["*"], body_bytes=100)
     assert status(guard, host="anything.example") is None
     assert status(guard, host="anything.example", origin="https://anything.example") == 403
-    assert status(Guard(["*"], ["*"], body_bytes=100), host="x", origin="null") is None
+    listed = Guard(["*"], ["https://app.example"], body_bytes=100)
+    assert status(listed, host="x", origin="https://app.example") is None and status(listed, origin="null") == 403
 
 
 def test_a_refusal_says_which_option_helps():

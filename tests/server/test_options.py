@@ -48,12 +48,21 @@ def test_it_is_told_in_the_words_of_the_author(make):
         make(Server("x"))
 
 
-def test_a_name_is_said_by_name():
-    server = Server("x")
-    with pytest.raises(LocalError, match=r"@server.tool\('greet'\).*name="):
-        server.tool("greet")
-    with pytest.raises(LocalError, match=r"@server.prompt\('greet'\).*name="):
-        server.prompt("greet")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda server, meta: server.tool(meta=meta),
+        lambda server, meta: server.add_tool(greet, meta=meta),
+        lambda server, meta: server.prompt(meta=meta),
+        lambda server, meta: server.add_prompt(greet, meta=meta),
+        lambda server, meta: server.resource("a:b", meta=meta),
+        lambda server, meta: server.add_resource("a:b", lambda: "", meta=meta),
+    ],
+)
+def test_a_key_of_the_protocol_is_refused_at_once(make):
+    make(Server("x"), {"com.example/colour": "red"})
+    with pytest.raises(LocalError, match=r"io\.modelcontextprotocol/colour"):
+        make(Server("x"), {"io.modelcontextprotocol/colour": "red"})
 
 
 def test_a_resource_without_a_uri_does_not_vanish():

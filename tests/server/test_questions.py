@@ -91,7 +91,7 @@ def test_roots():
     ]
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.5, "high", None])
+@pytest.mark.parametrize("value", [True, -0.1, 1.5, "high", None])
 def test_a_priority_is_a_share(value):
     with pytest.raises(LocalError, match="costPriority"):
         ask_sample("?", 1, {"model_preferences": {"costPriority": value}}, None)

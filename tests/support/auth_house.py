@@ -44,7 +44,7 @@ async def served_by(app: Any, verb: str, url: str, body: bytes | None = None, **
 class House:
     """`documents` are what stands at URLs; `asked` is what the server fetched."""
 
-    def __init__(self, **more: Any) -> None:
+    def __init__(self, *, origins: tuple[str, ...] = (), **more: Any) -> None:
         self.now = 1_000_000.0
         self.documents: dict[str, Said] = {}
         self.asked: list[str] = []
@@ -62,7 +62,7 @@ class House:
             "scopes": ("read", "write"),
         }
         self.server = AuthorizationServer(AS, **{**given, "store": store, "clock": lambda: self.now, **more})
-        self.app = IssuerApp(self.server)
+        self.app = IssuerApp(self.server, allowed_origins=origins)
         for part in (self.app._clients, self.app._desk):
             part._ask = self._ask  # pyright: ignore
 

@@ -13,9 +13,17 @@ from interlock import Client, Command
 from interlock.revisions.probing import Verdicts
 from support.wire_peer import WAIT
 
-__all__ = ["alive", "client_of", "command_of", "exited", "group_of", "words", "write_server"]
+__all__ = ["TELLS_PID", "alive", "client_of", "command_of", "exited", "group_of", "words", "write_server"]
 
 MINI = Path(__file__).with_name("mini_server.py")
+TELLS_PID = """
+plain = answer
+def answer(request):
+    if request.get("method") == "tools/list":
+        return result(request, {"tools": [{"name": "pid", "inputSchema": {"type": "object"}}]})
+    plain(request)
+serve(answer)
+"""
 
 
 def write_server(folder: Path, body: str, name: str = "server.py") -> Path:

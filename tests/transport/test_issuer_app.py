@@ -117,6 +117,102 @@ async def test_it_speaks_http_only():
         await begin(House().app, None, type="websocket").task
 
 
+# --- pages of other origins ---
+
+PAGE = "https://app.example.com"
+OPEN = {
+    "/.well-known/oauth-authorization-server": "GET",
+    "/.well-known/openid-configuration": "GET",
+    "/keys": "GET",
+    "/register": "POST",
+    "/token": "POST",
+    "/revoke": "POST",
+}
+
+
+def told(talk):
+    return {name: value for name, value in talk.headers.items() if name.startswith("access-control") or name == "vary"}
+
+
+def question(house, path, origin=PAGE):
+    asks = {"access_control_request_method": "POST", "access_control_request_headers": "authorization,dpop"}
+    return served_by(house.app, "OPTIONS", AS + path, origin=origin, **asks)
+
+
+@pytest.mark.parametrize("path", [*OPEN, "/authorize"])
+async def test_without_a_list_no_page_of_another_origin_is_told_anything(path):
+    house = House()
+    for origin, status in ((PAGE, 403), (AS, 405)):
+        talk = await question(house, path, origin)
+        assert talk.status == status and told(talk) == {}
+
+
+@pytest.mark.parametrize("path", OPEN)
+async def test_a_page_of_the_list_may_ask_for_all_that_a_client_needs(path):
+    house = House(origins=(PAGE,))
+    talk = await question(house, path)
+    assert talk.status == 200 and talk.headers["access-control-allow-methods"] == OPEN[path]
+    assert {"authorization", "dpop"} <= set(talk.headers["access-control-allow-headers"].split(", "))
+    answer = await served_by(house.app, OPEN[path], AS + path, b"{}", origin=PAGE, content_type="application/json")
+    assert answer.status == (200 if OPEN[path] == "GET" else 400 if path == "/register" else 415)
+    for found in (talk, answer):
+        assert (found.headers["access-control-allow-origin"], found.headers["vary"]) == (PAGE, "origin")
+    assert (await question(house, path, "https://evil.example")).status == 403
+
+
+async def test_a_page_reads_why_it_gets_no_token_or_is_to_wait():
+    house = House(origins=(PAGE,))
+    refused = await house.redeem("no-such-code", headers={"origin": PAGE})
+    assert refused.status == 400 and refused.headers["access-control-allow-origin"] == PAGE
+    statuses = []
+    for _ in range(70):
+        talk = await house.register({"redirect_uris": ["http://127.0.0.1/x"]}, origin=PAGE)
+        statuses.append(talk.status)
+        assert told(talk)["access-control-allow-origin"] == PAGE
+    assert set(statuses) == {201, 429}
+
+
+async def test_the_page_where_people_agree_is_for_nobody_elses_pages():
+    house = House(origins=(PAGE,))
+    assert (await question(house, "/authorize")).status == 403 and told(await question(house, "/authorize")) == {}
+    assert told(await house.page()) == {}
+    fetched = await house.get("/authorize?" + house.query(), origin=PAGE)
+    posted = await house.answer(await house.page(), {"origin": PAGE})
+    for talk in (fetched, posted):
+        assert talk.status == 403 and told(talk) == {}
+    assert (await house.answer(await house.page())).status == 303
+
+
+async def test_what_caches_keep_of_the_metadata_says_that_origins_differ():
+    path = "/.well-known/oauth-authorization-server"
+    assert told(await House(origins=(PAGE,)).get(path)) == {"vary": "origin"} and told(await House().get(path)) == {}
+
+
+async def test_questions_of_browsers_need_the_room_of_requests(monkeypatch):
+    house = House(origins=(PAGE,))
+    monkeypatch.setattr(issuer_app, "_AT_ONCE", 0)
+    talk = await question(house, "/token")
+    assert talk.status == 503 and talk.headers["retry-after"] == "1"
+
+
+async def test_beside_an_endpoint_the_list_is_the_same():
+    house = House()
+    server = Server("notes", auth=house.server.protection())
+    app = server.asgi(allowed_origins=[PAGE])
+    for path in ("/token", "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp"):
+        asks = {"origin": PAGE, "access_control_request_method": "GET"}
+        talk = await served_by(app, "OPTIONS", "http://127.0.0.1:8000" + path, **asks)
+        assert talk.status == 200 and told(talk)["access-control-allow-origin"] == PAGE
+    talk = await served_by(app, "OPTIONS", "http://127.0.0.1:8000/authorize", **asks)
+    assert talk.status == 403 and told(talk) == {}
+
+
+@pytest.mark.parametrize("origin", ["*", "null", "https://app.example.com/path"])
+def test_an_origin_that_is_none_is_refused_here_too(origin):
+    with pytest.raises(LocalError, match="allowed_origins"):
+        House(origins=(origin,))
+
+
 # --- all of it: our client, our server, our authorization server ---
 
 

@@ -19,6 +19,7 @@ from ..host.pages import page_at
 from ..host.user import Ask, Leave, Notice
 from ..revisions.forms import proposed_in
 from ..wire.errors import InvalidParams
+from ..wire.loose import one_or_more
 from .chat_screen import Screen
 from .floor import Floor
 from .forms import Answerer
@@ -197,8 +198,7 @@ def _word(letter: str) -> str:
 
 
 def _content(content: Any) -> str:
-    blocks = cast("list[Any]", content if isinstance(content, list) else [content])
-    return "\n".join(block_text(block) for block in blocks)
+    return "\n".join(block_text(block) for block in one_or_more(content))
 
 
 def _host_in(url: str) -> str:

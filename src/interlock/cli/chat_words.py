@@ -13,7 +13,10 @@ from ..host.policy import Rule
 from ..host.speech import contents_blocks, prompt_blocks
 from ..wire.errors import InterlockError, LocalError
 from ..wire.types.prompts import Prompt
+from .failing import Failure
+from .pointing import aim_of
 from .showing import one_line, plain, table
+from .words import read_words
 
 if TYPE_CHECKING:
     from .chat_room import ChatRoom
@@ -82,6 +85,27 @@ async def _servers(room: ChatRoom, words: list[str]) -> None:
 
 async def _restart(room: ChatRoom, words: list[str]) -> None:
     await room.host.restart(_one(words, "SERVER"))
+    await _servers(room, [])
+
+
+async def _add(room: ChatRoom, words: list[str]) -> None:
+    """It is asked about as those that were there from the beginning."""
+    if len(words) < 2:
+        raise LocalError("/add NAME TARGET, or /add NAME -- COMMAND …")
+    name, *rest = words
+    try:
+        given = read_words(rest, {})
+        if len(given.own) != (given.command is None):
+            raise LocalError("this takes one TARGET, or -- and a command")
+        aim = aim_of(given, [*given.own])
+    except Failure as failure:
+        raise LocalError(failure.told()) from failure
+    await room.host.add(name, aim.target)
+    await _servers(room, [])
+
+
+async def _remove(room: ChatRoom, words: list[str]) -> None:
+    await room.host.remove(_one(words, "SERVER"))
     await _servers(room, [])
 
 
@@ -260,6 +284,8 @@ COMMANDS: dict[str, tuple[Command, str, str]] = {
     "tools": (_tools, "[TEXT]", "what the model may call, and what is in quarantine"),
     "servers": (_servers, "", "how each server stands"),
     "restart": (_restart, "SERVER", "start a server anew"),
+    "add": (_add, "NAME TARGET", "another server: a URL, a file, a name of your configurations, or -- and a command"),
+    "remove": (_remove, "SERVER", "a server goes, and what you allowed it with it"),
     "prompts": (_prompts, "", "prompts of servers"),
     "resources": (_resources, "[TEXT]", "what can be attached, searched"),
     "policy": (_policy, "", "the rules"),

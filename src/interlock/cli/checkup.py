@@ -205,12 +205,13 @@ class Checkup:
         url = urlsplit(self._url[0])
         limits = {"timeout": _LOOK_SECONDS, "connect_timeout": _LOOK_SECONDS, "probe_timeout": _LOOK_SECONDS / 2}
         for path in _OTHER_PATHS:
+            if path == url.path:
+                continue
             other = urlunsplit((url.scheme, url.netloc, path, "", ""))
             client = client_of(Aim("url", other, other), {**self._options, **limits})
             try:
-                if path != url.path:
-                    await client.open()
-                    return other
+                await client.open()
+                return other
             except AuthRequired:
                 return other
             except InterlockError:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from ..client.config_text import ConfigError, members_in
 from ..wire.display import display
 from .json_places import Member, Node, places, skip_on_line
 
-__all__ = ["HIDDEN", "masked", "remove_member", "set_member", "value_at"]
+__all__ = ["HIDDEN", "masked", "remove_member", "set_member", "take_back", "value_at"]
 
 HIDDEN = '"…"'
 _SECRET_PARTS = ("env", "headers")  # of an entry: their values are nobody's business
@@ -58,6 +59,32 @@ def remove_member(text: str, path: Sequence[str], where: str) -> str:
         if _means(changed, wanted, where):
             return changed
     raise _unsafe(where)
+
+
+def take_back(text: str, path: Sequence[str], where: str) -> str:
+    """`text` as it was before `set_member`, as far as that can be told. Of an object that is empty now nobody knows
+    whether it was there: what it may have been is tried, and holds if setting the member again gives this very text."""
+    removed, value = remove_member(text, path, where), value_at(text, path, where)
+    if value_at(removed, path[:-1], where):
+        return removed
+    for guess in (_without_object, _empty_object):
+        with suppress(ConfigError):
+            before = guess(removed, path[:-1], where)
+            if before and set_member(before, path, value, where) == text:
+                return before
+    return removed
+
+
+def _without_object(text: str, path: Sequence[str], where: str) -> str:
+    """Nothing for a file that is about nothing else: it has kept its object to be read by somebody."""
+    without = remove_member(text, path, where)
+    return without if members_in(without, where) else ""
+
+
+def _empty_object(text: str, path: Sequence[str], where: str) -> str:
+    """As people write it."""
+    node, _ = _deepest(places(text, where), path, where)
+    return _apply(text, [(node.start, node.end, "{}")])
 
 
 def masked(text: str, path: Sequence[str], where: str) -> str:

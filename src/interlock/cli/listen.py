@@ -7,6 +7,7 @@ from typing import Any
 
 from ..client.client import Client
 from ..client.listening import Change
+from ..wire.types.notices import CHANGING_LISTS
 from .connecting import OPTIONS, OPTIONS_HELP, talk
 from .failing import OK, REFUSED, Failure
 from .progress import Progress
@@ -28,7 +29,6 @@ usage: interlock listen TARGET [tools|prompts|resources|URI …] [--count N] [--
   --for SECONDS                end after so long
 
 {OPTIONS_HELP}"""
-_LISTS = ("tools", "prompts", "resources")
 _MORE = {"count": Number(1, 1_000_000, whole=True), "for": Number(0.1, 31_536_000)}
 
 
@@ -51,12 +51,12 @@ def command(words: list[str]) -> int:
 
 
 async def listen(client: Client, wanted: list[str], most: int | None, *, as_lines: bool) -> None:
-    lists: dict[str, Any] = {kind: kind in wanted for kind in _LISTS}
+    lists: dict[str, Any] = {kind: kind in wanted for kind in CHANGING_LISTS}
     if not wanted:
-        lists = {kind: client.capabilities.can(f"{kind}.listChanged") for kind in _LISTS}
+        lists = {kind: client.capabilities.can(f"{kind}.listChanged") for kind in CHANGING_LISTS}
         if not any(lists.values()):
             raise Failure("the server does not tell of changes of any list", code=REFUSED, hint="name a resource")
-    async with client.listen(**lists, uris=[each for each in wanted if each not in _LISTS]) as changes:
+    async with client.listen(**lists, uris=[each for each in wanted if each not in CHANGING_LISTS]) as changes:
         missing = changes.missing
         if missing:
             note(

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..client.config import Config, ConfigError, ServerEntry, read_config
+from ..client.config import SECTIONS, Config, ConfigError, NoSection, ServerEntry, read_config
 from ..client.config_values import Input
 from ..transport.child import Command
 from ..wire.display import display
@@ -30,7 +30,6 @@ from .words import Words
 
 __all__ = ["Aim", "aim_of", "config_files", "headers_of"]
 
-SECTIONS = ("mcpServers", "servers")  # what `read_config` looks for
 _HINT = (
     "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command; "
     "it comes before all other words"
@@ -170,9 +169,10 @@ def _servers_called(word: str) -> tuple[list[ServerEntry], set[str], list[str]]:
             continue
         try:
             config = read_config(path, inputs=_asked)
+        except NoSection:
+            continue  # a host's settings that name no server at all
         except ConfigError as error:
-            if "neither mcpServers nor servers" not in str(error):  # a host's settings that name no server at all
-                broken.append(str(error))
+            broken.append(str(error))
             continue
         names |= {display(each, 60) for each in config}
         if word in config:

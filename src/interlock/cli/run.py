@@ -44,6 +44,7 @@ usage: interlock run FILE[:OBJECT] --http [options]
   --port PORT         listen on this port (8000; 0 takes any free one)
   --path PATH         the endpoint (/mcp)
   --allow NAME        a name or an address by which other machines call it; once for each
+  --origin ORIGIN     https://app.example.com: its pages may call it from a browser; once for each
   --state FILE        keep sessions and keys in this file, for all processes that name it
   --workers N         serve with so many processes (1); more than one need --state
   --connections N     so many may be open at once (4096)
@@ -59,6 +60,7 @@ _OF_HTTP: dict[str, Kind] = {
     "port": Number(0, 65_535, whole=True),
     "path": "text",
     "allow": "texts",
+    "origin": "texts",
     "workers": Number(1, 1024, whole=True),
     "state": "text",
     "connections": Number(1, 1_000_000, whole=True),
@@ -80,6 +82,7 @@ class Endpoint(msgspec.Struct):
     port: int = 8000
     path: str = "/mcp"
     allow: list[str] = []
+    origin: list[str] = []
     workers: int = 1
     state: str | None = None
     connections: int | None = None
@@ -152,6 +155,8 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
     given = {"host": endpoint.host, "port": endpoint.port, "drain": endpoint.drain, "connections": endpoint.connections}
     where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
+    if endpoint.origin:
+        options["allowed_origins"] = endpoint.origin
     if endpoint.state is not None:
         options["state"] = endpoint.state
     if endpoint.workers == 1:

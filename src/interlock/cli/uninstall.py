@@ -6,7 +6,7 @@ from ..client.config_text import ConfigError
 from ..wire.display import display
 from .failing import USAGE, Failure
 from .install import Place, here, place_of, show
-from .json_edit import remove_member, value_at
+from .json_edit import take_back, value_at
 from .showing import note, say
 from .whole_file import change_file, read_whole
 from .words import Kind, Words, read_words
@@ -46,9 +46,9 @@ def _uninstall(place: Place, said: Words, name: str) -> int:
     if value_at(text, path, place.where) is None:
         raise Failure(f"{place.where} has no server {display(name, 80)!r}")
     if said.flag("dry-run"):
-        show(place, text, remove_member(text, path, place.where), path)
+        show(place, text, take_back(text, path, place.where), path)
         return 0
-    change_file(place.file, lambda now: remove_member(now, path, place.where))
+    change_file(place.file, lambda now: take_back(now, path, place.where))
     say(f"{display(name, 80)} is no longer in {place.where}")
     note(f"next: {place.program.after}")
     return 0

@@ -11,6 +11,7 @@ from ..revisions.client_edge import meta_of
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Params, Peer, Question, Result
 from ..wire.link import Patience
+from ..wire.loose import is_number
 from ..wire.meta import NO_META, SUBSCRIPTION_ID
 from .answers import Answers
 
@@ -51,8 +52,8 @@ class Calling(Exchange):
         given: Any = None
         if method == "notifications/progress" and self._on_progress is not None:
             progress, total, message = (cast(Any, params.get(key)) for key in ("progress", "total", "message"))
-            if _is_number(progress):  # a peer's word: what is no number is no progress
-                total = total if _is_number(total) else None
+            if is_number(progress):  # a peer's word: what is no number is no progress
+                total = total if is_number(total) else None
                 given = self._on_progress(progress, total, message if isinstance(message, str) else None)
         elif self._on_notification is not None:
             given = self._on_notification(method, params)
@@ -70,25 +71,21 @@ def _is_for_anybody(method: str, params: Params) -> bool:
     return method != "notifications/progress" and SUBSCRIPTION_ID not in meta_of(cast("dict[str, Any]", params))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def patience_of(timeout: float | Patience) -> Patience:
     """A number is the idle deadline: seconds without a sign of life. The total one stays as it is by default."""
     if not isinstance(timeout, Patience):
-        if not _is_number(timeout) or not timeout > 0:
+        if not is_number(timeout) or not timeout > 0:
             raise LocalError(f"timeout={timeout!r:.60}: give a positive number of seconds, or a Patience")
         return Patience(idle=timeout)
     for each in (timeout.idle, timeout.total):  # what is compared with no number never comes: nothing may wait for it
-        if each is not None and (not _is_number(each) or each != each):
+        if each is not None and (not is_number(each) or each != each):
             raise LocalError(f"timeout={timeout!r:.100}: give numbers of seconds, or None for no deadline")
     return timeout
 
 
 def seconds_of(name: str, value: Any) -> float:
     """A deadline that comes: what is no number never does."""
-    if not _is_number(value) or not value > 0:
+    if not is_number(value) or not value > 0:
         raise LocalError(f"{name}={value!r:.60}: give a positive number of seconds")
     return value
 

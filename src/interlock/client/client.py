@@ -25,7 +25,6 @@ from ..transport.pausing import movable_timeout
 from ..version import __version__
 from ..wire.errors import (
     CallTimeout,
-    ConnectionClosed,
     ConnectionEnded,
     ConnectionLost,
     InterlockError,
@@ -41,11 +40,11 @@ from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
 from .answers import Answers, Callback, Roots
+from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
 from .explaining import explained, opening_error
-from .listening import Change, Listening, Wanted
-from .targets import ClientLine as _Line
-from .targets import Target, target_of
+from .listening import Change, Listening, told_by
+from .targets import ClientLine, Target, target_of
 from .telling import Telling
 from .verbs import Verbs, check_level
 
@@ -60,6 +59,7 @@ __all__ = ["Client", "OnProgress"]
 log = logging.getLogger("interlock.client")
 T = TypeVar("T")
 _SHARED_VERDICTS = Verdicts()
+_NOT_OPEN = "this client is not open: use `async with` or await open()"
 
 
 class Client(Verbs):
@@ -74,9 +74,7 @@ class Client(Verbs):
     _loop: asyncio.AbstractEventLoop | None = None
     _edge: ClientEdge | None = None
     _lost: ConnectionEnded | None = None
-    _opening: asyncio.Task[ClientEdge] | None = None
     _closing: asyncio.Task[None] | None = None
-    _waiting = 0
     _closed = False
     _pinger: Pinger | None = None
     _standing: Listening | None = None
@@ -138,8 +136,7 @@ class Client(Verbs):
         self._keepalive = keepalive if self._target.pings and not supervise else None
         self._limits = limits
         self._verdicts = verdicts
-        self._abandoned: set[asyncio.Task[ClientEdge]] = set()
-        self._closing_strays: set[asyncio.Task[None]] = set()
+        self._attempts = Attempts(self._connect, self._opened)
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -163,28 +160,7 @@ class Client(Verbs):
             raise NotOpen("this client was closed")
         if self._edge is not None and self._lost is None:
             return self._edge
-        if self._opening is None:
-            self._opening = asyncio.get_running_loop().create_task(self._connect())
-            self._opening.add_done_callback(self._opened)
-        opening = self._opening
-        self._waiting += 1
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            if self._closed and opening.cancelled():
-                raise ConnectionClosed("the client was closed while it was opening") from None
-            raise
-        finally:
-            self._waiting -= 1
-            if self._waiting == 0 and not opening.done():
-                self._abandon(opening)  # everybody who wanted it gave up
-
-    def _abandon(self, opening: asyncio.Task[ClientEdge]) -> None:
-        """Stop an attempt nobody waits for; a new one may begin while it cleans up."""
-        if self._opening is opening:
-            self._opening = None
-        self._abandoned.add(opening)
-        opening.cancel()
+        return await self._attempts.join()
 
     async def _connect(self) -> ClientEdge:
         if self._edge is not None:
@@ -226,7 +202,7 @@ class Client(Verbs):
             return self._target.link(self._heard, self._ended)
         side = ClientSide(self._heard, self._ended)
         self._channel = self._target.make()
-        duplex = _Line(self._channel, side, self._limits)
+        duplex = ClientLine(self._channel, side, self._limits)
         side.attach(duplex.hear)
         try:
             await duplex.open()
@@ -237,22 +213,12 @@ class Client(Verbs):
             raise ConnectionLost(f"could not connect to {self._target.name}: {error.strerror or error}") from error
         return duplex
 
-    def _opened(self, opening: asyncio.Task[ClientEdge]) -> None:
-        unwanted = opening in self._abandoned
-        self._abandoned.discard(opening)
-        if self._opening is opening:
-            self._opening = None
-        if opening.cancelled() or opening.exception() is not None:
-            return
-        if unwanted:
-            self._closing_strays.add(task := asyncio.get_running_loop().create_task(opening.result().close()))
-            task.add_done_callback(self._closing_strays.discard)
-            return
-        edge = self._edge = opening.result()
-        line = cast("_Line | HttpLink | HttpLine", edge.link)
+    def _opened(self, edge: ClientEdge) -> None:
+        self._edge = edge
+        line = cast("ClientLine | HttpLink | HttpLine", edge.link)
         self._lost = line.end
         self._renew(edge)
-        if self._keepalive is not None and isinstance(line, _Line) and edge.revision.era is Era.HANDSHAKE:
+        if self._keepalive is not None and isinstance(line, ClientLine) and edge.revision.era is Era.HANDSHAKE:
             self._pinger = Pinger(line, self._keepalive)
         if self._supervisor is not None:
             self._supervisor.opened(edge)
@@ -263,9 +229,9 @@ class Client(Verbs):
         self._say_level(edge)
         if self._telling.on_change is None or "subscriptions/listen" not in edge.revision.requests:
             return
-        lists: Any = {kind: edge.offers(f"{kind}.listChanged") for kind in ("tools", "prompts", "resources")}
-        if any(lists.values()) and (self._standing is None or self._standing.over):
-            self._standing = Listening(self._hub, Wanted(**lists), standing=True)
+        wanted = told_by(edge)
+        if wanted and (self._standing is None or self._standing.over):
+            self._standing = Listening(self._hub, wanted, standing=True)
             self._standing.begin()
 
     def _say_level(self, edge: ClientEdge) -> None:
@@ -285,7 +251,7 @@ class Client(Verbs):
         if self._loop is None or not self._loop.is_running():
             self._closed = True
             if self._edge is not None:
-                cast("_Line | HttpLink | HttpLine", self._edge.link).abandon()
+                cast("ClientLine | HttpLink | HttpLine", self._edge.link).abandon()
             return
         await self._here(self._close())
 
@@ -298,10 +264,7 @@ class Client(Verbs):
     async def _finish(self) -> None:
         if self._supervisor is not None:
             await self._supervisor.close()
-        if self._opening is not None:
-            self._abandon(self._opening)
-        while self._abandoned or self._closing_strays:
-            await asyncio.wait([*self._abandoned, *self._closing_strays])
+        await self._attempts.close()
         await self._hub.close()
         await self._telling.close()
         if self._pinger is not None:
@@ -338,7 +301,7 @@ class Client(Verbs):
 
     def _open_edge(self) -> ClientEdge:
         if self._edge is None:
-            raise NotOpen("this client is not open: use `async with` or await open()")
+            raise NotOpen(_NOT_OPEN)
         return self._edge
 
     # --- how calls travel -------------------------------------------------------------------------
@@ -374,8 +337,8 @@ class Client(Verbs):
             return self._edge
         if self._supervisor is not None and self._supervisor.state != "connecting":
             return await self._supervisor.edge("the client", patience or self._patience)
-        if self._edge is None and self._opening is None and not self._closed:
-            raise NotOpen("this client is not open: use `async with` or await open()")
+        if self._edge is None and not self._attempts.under_way and not self._closed:
+            raise NotOpen(_NOT_OPEN)
         return await self._open()
 
     # --- inside -----------------------------------------------------------------------------------

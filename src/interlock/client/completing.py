@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from ..wire.errors import LocalError, MethodNotFound
 from ..wire.exchange import Result
+from ..wire.loose import items_of, members_of
 
 __all__ = ["Completion", "Completions", "params_of_completion"]
 
@@ -102,11 +103,8 @@ async def _answer(asked: Awaitable[Result]) -> Completion:
         found: Any = (await asked).get("completion")
     except MethodNotFound:
         return Completion()
-    members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    values: Any = members.get("values")
-    texts = (
-        tuple(each for each in cast("list[Any]", values) if isinstance(each, str)) if isinstance(values, list) else ()
-    )
+    members = members_of(found)
+    texts = tuple(each for each in items_of(members.get("values")) if isinstance(each, str))
     total = members.get("total")
     return Completion(
         texts[:MOST_VALUES],

@@ -23,9 +23,11 @@ from ..wire.display import display
 from .config_text import ConfigError, check_depth, members_in, read_text, variables_in
 from .config_values import Input, Inputs, Values, looks_secret
 
-__all__ = ["Config", "ConfigError", "ServerEntry", "entry_in", "read_config"]
+__all__ = ["SECTIONS", "Config", "ConfigError", "NoSection", "ServerEntry", "entry_in", "read_config"]
 
 log = logging.getLogger("interlock.client")
+SECTIONS = ("mcpServers", "servers")
+"""Where a file names its servers: in one of these."""
 _FILE_BYTES = 1024 * 1024
 _MOST_SERVERS = 1000
 _STDIO = {"command", "args", "env", "envFile", "cwd"}
@@ -40,6 +42,10 @@ _KINDS = {
     "streamable_http": "http",
 }
 EnvPolicy = Literal["minimal", "inherit", "explicit"]
+
+
+class NoSection(ConfigError):
+    """It is no list of servers at all: settings of something else, perhaps, without any."""
 
 
 class ServerEntry:
@@ -255,13 +261,14 @@ def _entry(name: str, members: Any, file: str, values: Values, env_policy: EnvPo
 def _sections(members: dict[str, Any], file: str) -> tuple[dict[str, Any], dict[str, Input], dict[str, Any]]:
     """The servers, the inputs, and the rest. In VS Code's settings both stand below `mcp`."""
     outer: dict[str, Any] = {}
-    if isinstance(members.get("mcp"), dict) and not {"mcpServers", "servers"} & members.keys():
+    if isinstance(members.get("mcp"), dict) and not members.keys() & {*SECTIONS}:
         outer = {name: value for name, value in members.items() if name != "mcp"}
         members = members["mcp"]
-    found = [name for name in ("mcpServers", "servers") if name in members]
-    if len(found) != 1:
-        told = "both mcpServers and servers" if found else "neither mcpServers nor servers"
-        raise ConfigError(f"{display(file, 300)}: has {told}")
+    found = [name for name in SECTIONS if name in members]
+    if not found:
+        raise NoSection(f"{display(file, 300)}: has neither {' nor '.join(SECTIONS)}")
+    if len(found) > 1:
+        raise ConfigError(f"{display(file, 300)}: has both {' and '.join(found)}")
     servers = members[found[0]]
     if not isinstance(servers, dict) or len(cast("dict[str, Any]", servers)) > _MOST_SERVERS:
         raise ConfigError(f"{display(file, 300)}, {found[0]}: must be an object of at most {_MOST_SERVERS} servers")
@@ -295,6 +302,6 @@ def entry_in(target: Mapping[str, Any] | PathLike[str]) -> ServerEntry:
     """One server: an entry by itself, or a file (or its content) that has exactly one."""
     if isinstance(target, Config):
         return target.only()
-    if not isinstance(target, Mapping) or {"mcpServers", "servers", "mcp"} & target.keys():
+    if not isinstance(target, Mapping) or target.keys() & {*SECTIONS, "mcp"}:
         return read_config(target).only()
     return read_config({"mcpServers": {"server": dict(target)}})["server"]

@@ -25,9 +25,11 @@ from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, Interl
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
+from ..wire.loose import items_of, members_of
+from ..wire.types.notices import CHANGING_LISTS
 from .lists import CHANGE_OF
 
-__all__ = ["Change", "Hub", "Listening", "Wanted"]
+__all__ = ["Change", "Hub", "Listening", "Wanted", "told_by"]
 
 log = logging.getLogger("interlock.client")
 MOST_WAITING = 10_000  # changes nobody took; beyond it one that names no resource stands for all updates
@@ -57,7 +59,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     uris: frozenset[str] = frozenset()
 
     def lists(self) -> list[Kind]:
-        return [kind for kind in ("tools", "prompts", "resources") if getattr(self, kind)]
+        return [kind for kind in CHANGING_LISTS if getattr(self, kind)]
 
     def check(self) -> None:
         if not self.lists() and not self.uris:
@@ -72,27 +74,30 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     def both(self, other: Wanted) -> Wanted:
         """What is wanted here and there."""
-        lists = {kind: getattr(self, kind) and getattr(other, kind) for kind in ("tools", "prompts", "resources")}
+        lists = {kind: getattr(self, kind) and getattr(other, kind) for kind in CHANGING_LISTS}
         return Wanted(**lists, uris=self.uris & other.uris)
 
     def without(self, other: Wanted) -> Wanted:
         """What is wanted here and not there."""
-        lists = {kind: getattr(self, kind) and not getattr(other, kind) for kind in ("tools", "prompts", "resources")}
+        lists = {kind: getattr(self, kind) and not getattr(other, kind) for kind in CHANGING_LISTS}
         return Wanted(**lists, uris=self.uris - other.uris)
 
     def __bool__(self) -> bool:
         return bool(self.lists() or self.uris)
 
 
+def told_by(edge: ClientEdge) -> Wanted:
+    """All lists of whose changes this server tells."""
+    lists: dict[str, Any] = {kind: edge.offers(f"{kind}.listChanged") for kind in CHANGING_LISTS}
+    return Wanted(**lists)
+
+
 def _read_filter(found: Any) -> Wanted:
     """What a server acknowledged; whatever is malformed in it is not honoured."""
-    members = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    lists: dict[str, Any] = {
-        kind: members.get(f"{kind}ListChanged") is True for kind in ("tools", "prompts", "resources")
-    }
-    uris: Any = members.get("resourceSubscriptions")
-    texts = (uri for uri in cast("list[Any]", uris) if isinstance(uri, str)) if isinstance(uris, list) else ()
-    return Wanted(**lists, uris=frozenset(texts))
+    members = members_of(found)
+    lists: dict[str, Any] = {kind: members.get(f"{kind}ListChanged") is True for kind in CHANGING_LISTS}
+    uris = (uri for uri in items_of(members.get("resourceSubscriptions")) if isinstance(uri, str))
+    return Wanted(**lists, uris=frozenset(uris))
 
 
 class Listening:

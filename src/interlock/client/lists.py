@@ -16,7 +16,9 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import EndlessList, InvalidParams
 from ..wire.exchange import Result
+from ..wire.loose import is_number
 from ..wire.parts import parts_of
+from ..wire.types.notices import CHANGING_LISTS
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
@@ -53,7 +55,7 @@ RESOURCES = Listing("resources/list", "resources", Resource, "resources")
 TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate, "resources")
 PROMPTS = Listing("prompts/list", "prompts", Prompt, "prompts")
 
-CHANGE_OF = {f"notifications/{kind}/list_changed": kind for kind in ("tools", "prompts", "resources")}
+CHANGE_OF = {f"notifications/{kind}/list_changed": kind for kind in CHANGING_LISTS}
 """The notices that a list is another one now."""
 
 
@@ -100,7 +102,7 @@ class _Walk(Generic[T]):
 
     def _seconds(self, page: Result) -> float:
         told: Any = page.get("ttlMs")
-        if not isinstance(told, int | float) or isinstance(told, bool):
+        if not is_number(told):
             return self._unsaid
         return min(max(told, 0), LONGEST_KEPT * 1000) / 1000  # bounded first: no float holds every integer
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ..wire.errors import ConnectionEnded
 from ..wire.exchange import Exchange, Result
+from ..wire.loose import items_of, members_of
 
 __all__ = ["OutcomeUnknown", "Repeats"]
 
@@ -54,10 +55,10 @@ class Repeats:
 
     def learn(self, method: str, result: Result) -> None:
         """What the tools of a list say about themselves, where that counts for anything."""
-        if not self._trust or method != "tools/list" or not isinstance(result.get("tools"), list):
+        if not self._trust or method != "tools/list":
             return
-        for tool in cast("list[Any]", result["tools"]):
-            members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+        for tool in items_of(result.get("tools")):
+            members = members_of(tool)
             name, hints = members.get("name"), members.get("annotations")
             if isinstance(name, str) and (name in self._hints or len(self._hints) < _MOST_HINTS):
                 self._hints[name] = isinstance(hints, dict) and _harmless(cast("dict[str, Any]", hints))

@@ -8,6 +8,7 @@ import msgspec
 
 from ..revisions.client_edge import meta_of
 from ..wire.errors import BadResult
+from ..wire.loose import members_of
 from ..wire.reading import read_as
 from ..wire.types.content import (
     AudioContent,
@@ -89,13 +90,13 @@ def read_items(result: dict[str, Any], member: str, kind: type[Any], method: str
 
 def _block(value: Any) -> Any:
     """A block as its type; malformed ones and strangers are passed on as they came."""
-    block = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    block = members_of(value)
     if block.get("type") == "resource" and "uri" in block and "resource" not in block:
         # Servers written from a summary link like this (handshake.md §16.13).
         block = {**block, "type": "resource_link", "name": str(block.get("name", block["uri"]))}
     name = block.get("type")
     kind = _BLOCKS.get(name) if isinstance(name, str) else None
     try:
-        return read_as(block, kind) if kind else cast(Any, value)
+        return read_as(block, kind) if kind else value
     except msgspec.ValidationError:
-        return cast(Any, value)
+        return value

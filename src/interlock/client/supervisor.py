@@ -258,9 +258,8 @@ class Supervisor:
         edge = self._edge
         if edge is None:
             return None
-        method = "ping" if "ping" in edge.revision.requests else "server/discover"
         try:
-            await edge(self._asking(method, {}, Patience(idle=None, total=self._rules.ping_timeout)))
+            await edge(self._asking(edge.ping_method, {}, Patience(idle=None, total=self._rules.ping_timeout)))
         except InterlockError as error:
             return error
         self._heard_at = self._clock()

@@ -90,6 +90,10 @@ class Verbs:
     def _changed(self, change: Change) -> None:
         """Somebody may want to hear of it."""
 
+    def _say_level(self, edge: ClientEdge) -> None:
+        """Where every request says everything, it says the level as well."""
+        raise NotImplementedError
+
     # --- anything, by name ------------------------------------------------------------------------
 
     async def request(
@@ -333,15 +337,9 @@ class Verbs:
         self._log_level = level
         self._say_level(edge)
 
-    def _say_level(self, edge: ClientEdge) -> None:
-        """Where every request says everything, it says the level as well."""
-        raise NotImplementedError
-
     async def ping(self, *, timeout: float = 20.0) -> None:
         """Is the server alive? Where the revision has no ping, `server/discover` is asked instead."""
-        edge = self._open_edge()
-        method = "ping" if "ping" in edge.revision.requests else "server/discover"
-        await self.request(method, {}, timeout=Patience(idle=None, total=timeout))
+        await self.request(self._open_edge().ping_method, {}, timeout=Patience(idle=None, total=timeout))
 
 
 def _members(params: Any) -> dict[str, Any]:

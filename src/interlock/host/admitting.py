@@ -63,8 +63,9 @@ class Admission:
         async with self._turns.setdefault(server, asyncio.Lock()):
             now = self._offers[server]  # somebody may have come with a newer one meanwhile
             await self._approve(server, now, await self._approved(server, now, cost))
-            self._tell(server)
-            return self._offers[server].comparison
+            if server in self._offers:  # and was not removed meanwhile
+                self._tell(server)
+            return self._offers.get(server, now).comparison
 
     async def _approved(self, server: str, now: _Offer, cost: Cost | None) -> list[Definition]:
         fresh = [now.definitions[each.item] for each in now.quarantined.values() if each.change not in _STUCK]
@@ -120,8 +121,8 @@ class Admission:
     async def _approve(self, server: str, now: _Offer, approved: list[Definition]) -> None:
         if approved:
             await self._pins.approve(server, approved, identity=now.identity)
-        latest = self._offers.get(server, now)
-        self._compare(server, latest.listed, latest.identity)
+        if (latest := self._offers.get(server)) is not None:  # nothing comes back of one that was forgotten meanwhile
+            self._compare(server, latest.listed, latest.identity)
 
     def _compare(self, server: str, listed: list[Definition], identity: str) -> None:
         comparison = self._pins.compare(server, listed, identity=identity)
@@ -138,16 +139,19 @@ class Admission:
         self._refused.discard(server)
 
     def forget(self, server: str) -> None:
-        """It is gone: nothing of it can be used. Its pins stay."""
+        """It is gone: nothing of it can be used, and what was refused is asked about when it comes again. Its pins
+        stay."""
         self._offers.pop(server, None)
         self._told.pop(server, None)
-
-    async def take_back(self, server: str, identities: Iterable[str]) -> None:
-        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
-        self.forget(server)
         self.ask_again(server)
-        for identity in identities:
-            await self._pins.forget(server, identity=identity)
+        if server in self._turns and not self._turns[server].locked():
+            del self._turns[server]
+
+    async def take_back(self, server: str) -> None:
+        """Nothing of it is approved any more; the next time it comes, all of it is asked about."""
+        now = self._offers.get(server)
+        self.forget(server)
+        await self._pins.forget(server, now.identity if now is not None else "")
 
     # --- what may be used -------------------------------------------------------------------------
 

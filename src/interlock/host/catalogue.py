@@ -78,6 +78,14 @@ class Catalogue:
         self._view = None
         return True
 
+    def reserve(self, server: str) -> None:
+        """Its place, behind all that are there, whenever it comes with something."""
+        self._offers.setdefault(server, Offer())
+
+    def drop(self, server: str) -> None:
+        """Nothing of it is here any more (an empty offer was put first)."""
+        self._offers.pop(server, None)
+
     def offer(self, server: str) -> Offer:
         return self._offers.get(server) or Offer()
 

@@ -36,6 +36,7 @@ class Consent:
         self._turns = asyncio.Lock()
         self._waiting = 0
         self._by_server: Counter[str] = Counter()
+        self._open: dict[asyncio.Timeout, str] = {}
 
     @asynccontextmanager
     async def turn(self, deed: Deed) -> AsyncGenerator[None]:
@@ -44,11 +45,25 @@ class Consent:
             raise Denied(deed, "it must be asked about, and nobody is there", hint=_NOBODY)
         self._check_room(deed)
         self._count(deed, 1)
+        until = asyncio.timeout(None)  # it is withdrawn
         try:
-            async with self._turns:
-                yield
+            async with until:
+                self._open[until] = deed.server
+                async with self._turns:
+                    yield
+        except TimeoutError:
+            if not until.expired():
+                raise
+            raise Denied(deed, "its server was removed", hint="add the server again") from None
         finally:
+            self._open.pop(until, None)
             self._count(deed, -1)
+
+    def withdraw(self, server: str) -> None:
+        """Nobody needs the answers to what is asked about this server, shown or not: they end with no."""
+        now = asyncio.get_running_loop().time()
+        for until in [each for each, whose in self._open.items() if whose == server and not each.expired()]:
+            until.reschedule(now)
 
     def _check_room(self, deed: Deed) -> None:
         if deed.kind not in _OF_SERVERS and self._waiting >= self._most:

@@ -1,12 +1,14 @@
 """Deadlines for many calls with one timer: a call that ends in time, as almost all do, costs the event loop nothing.
 
 What `asyncio.timeout` does for one block, this does for all that go through a gate: at its deadline a call is
-cancelled, and that it was this deadline and nobody else who cancelled it is told apart in the end.
+cancelled, and that it was this deadline and nobody else who cancelled it is told apart in the end. It may come early
+(`cut`), because the server is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from math import inf
 
 import msgspec
@@ -20,7 +22,10 @@ class Deadline(msgspec.Struct, eq=False):
     task: asyncio.Task[object]
     until: float
     before: int
+    server: str = ""
     expired: bool = False
+    cut: str = ""
+    """Why it came early."""
 
     def expire(self) -> None:
         self.expired = True
@@ -38,11 +43,11 @@ class Deadlines:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._next = inf
 
-    def begin(self, seconds: float) -> Deadline:
+    def begin(self, seconds: float, server: str = "") -> Deadline:
         loop = asyncio.get_running_loop()
         task, until = asyncio.current_task(loop), loop.time() + seconds
         assert task is not None
-        deadline = Deadline(task, until, task.cancelling())
+        deadline = Deadline(task, until, task.cancelling(), server)
         self._running.add(deadline)
         if until < self._next or loop is not self._loop:
             self._set(loop, until)
@@ -51,6 +56,17 @@ class Deadlines:
     def end(self, deadline: Deadline) -> None:
         """The timer stays where it is: it looks for itself what is left."""
         self._running.discard(deadline)
+
+    def at(self, server: str) -> list[Deadline]:
+        """Those of all that is being done there now."""
+        return [each for each in self._running if each.server == server]
+
+    def cut(self, deadlines: Iterable[Deadline], why: str) -> None:
+        """They come now, unless what they are for has ended."""
+        for deadline in self._running.intersection(deadlines):
+            self._running.discard(deadline)
+            deadline.cut = why
+            deadline.expire()
 
     def close(self) -> None:
         if self._timer is not None:

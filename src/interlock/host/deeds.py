@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import LocalError
+from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Principal
 from ..wire.types.tools import ToolAnnotations
 
@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "Matter",
     "Scope",
+    "ServerGone",
     "Verdict",
     "canonical",
     "keep",
@@ -224,6 +225,14 @@ class Verdict(msgspec.Struct, frozen=True):
     rule: str = "default"
     scopes: tuple[Scope, ...] = ("once", "session", "always")
     """For how long a person may give leave, when asked."""
+
+
+class ServerGone(ConnectionClosed):
+    """Its server was stopped or removed while it was being done. `sent` says whether it was sent, where it is known."""
+
+    def __init__(self, server: str, how: str, sent: bool | None = None) -> None:
+        super().__init__(f"the server {display(server, 60)!r} was {how} before it answered")
+        self.sent = sent
 
 
 class Denied(LocalError):

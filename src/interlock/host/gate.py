@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..client.results import CallResult
 from ..wire.display import display
@@ -25,8 +25,8 @@ from .audit import Audit, MemoryAudit
 from .capping import Cap
 from .consent import Consent, How
 from .dangers import dangers
-from .deadlines import Deadlines
-from .deeds import KINDS, Deed, Kind
+from .deadlines import Deadline, Deadlines
+from .deeds import KINDS, Deed, Kind, ServerGone
 from .diffs import compared
 from .judge import Judge, Question, Ruling
 from .leaves import Leaves
@@ -35,31 +35,15 @@ from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
 from .user import Absent, User
 
-__all__ = ["Gate", "Plan"]
+if TYPE_CHECKING:
+    from .launching import Launch
+
+__all__ = ["Gate"]
 
 T = TypeVar("T")
 _FROM_SERVERS = ("tool", "resource", "prompt", "completion")  # what comes back is a server's, and capped
-
-
-class Plan(Protocol):
-    """What exactly is to be started or connected to (launching.py)."""
-
-    @property
-    def server(self) -> str: ...
-    @property
-    def digest(self) -> str:
-        """Of everything that decides what runs: leave is bound to it."""
-        ...
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The same as JSON and without secrets, for rules and the audit."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """All of it, escaped, for the person."""
-        ...
+_TAKEN_BACK = "taken back", "the user took back what was said before"
+_REMOVED = "removed", "the server was removed from this host"
 
 
 class Gate:
@@ -93,8 +77,8 @@ class Gate:
         self.principal, self._deadline = principal, deadline
         self._deadlines = Deadlines()
         self._ledger = Ledger(self.audit, hide, self._unwritten)
-        consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
-        self._judge = Judge(self.policy, self.leaves, consent, self._ledger, self.user)
+        self._consent = Consent(self.user, seconds=consent_seconds, waiting=most_waiting)
+        self._judge = Judge(self.policy, self.leaves, self._consent, self._ledger, self.user)
         self._admission = Admission(pins if pins is not None else Pins(), self.policy, self._judge, principal)
 
     def hide(self, values: Iterable[str]) -> None:
@@ -131,11 +115,11 @@ class Gate:
         deed, began, seconds = ruling.deed, time.perf_counter(), self._deadline if deadline is None else deadline
         if watched := self._judge.is_watched():
             self._judge.tell("calling", deed)
-        limit = self._deadlines.begin(seconds)
+        limit = self._deadlines.begin(seconds, matter.server)
         try:
             result = await send(deed.arguments)
         except BaseException as error:
-            told = self._failed(ruling, began, error, limit.caused(), seconds)
+            told = self._failed(ruling, began, error, limit, seconds)
             if told is error:
                 raise
             raise told from error
@@ -152,12 +136,12 @@ class Gate:
         return found if how is None else found._replace(how=how)
 
     def _failed(
-        self, ruling: Ruling, began: float, error: BaseException, too_late: bool, deadline: float
+        self, ruling: Ruling, began: float, error: BaseException, limit: Deadline, seconds: float
     ) -> BaseException:
         """Tell it and write it down; what is raised is the error itself, or that our own deadline ended it."""
         deed = ruling.deed
-        if isinstance(error, asyncio.CancelledError) and too_late:
-            error = CallTimeout(deed.kind, deadline, "total")
+        if limit.caused() and isinstance(error, asyncio.CancelledError):
+            error = ServerGone(deed.server, limit.cut) if limit.cut else CallTimeout(deed.kind, seconds, "total")
         if isinstance(error, TimeoutError):
             self._judge.tell("cancelled", deed, f"{deed} took too long: the server was asked to stop")
             self._ledger.ended(deed, ruling.call, began, "timeout", str(error))
@@ -191,16 +175,16 @@ class Gate:
 
     # --- servers ----------------------------------------------------------------------------------
 
-    async def launch(self, plan: Plan) -> None:
+    async def launch(self, launch: Launch) -> None:
         """May this be started or connected to? Returns when it may and raises `Denied` when not. Leave is bound to the
         digest: whatever changes is shown again, beside what was approved before."""
-        deed = Deed("launch", plan.server, plan.server, plan.arguments, principal=self.principal)
+        deed = Deed("launch", launch.server, launch.server, launch.arguments, principal=self.principal)
         before = self._last_shown(deed)
         question = Question(
-            pin=plan.digest,
-            shown=plan.text,
-            diff=compared(before, plan.text) if before and before != plan.text else "",
-            warnings=dangers(plan.arguments),
+            pin=launch.digest,
+            shown=launch.text,
+            diff=compared(before, launch.text) if before and before != launch.text else "",
+            warnings=dangers(launch.arguments),
         )
         await self._judge.rule(deed, lambda _: question)
 
@@ -236,6 +220,42 @@ class Gate:
         self._admission.forget(server)
         self.cap.forget(server)
 
+    # --- servers that come and go -----------------------------------------------------------------
+
+    def added(self, server: str) -> None:
+        """Into the book, or it is not added. Whether it may be started is decided by itself."""
+        deed = Deed("launch", server, server, principal=self.principal)
+        self._ledger.decided(deed, "ask", "added", "it was added while the host runs; its start is decided on next")
+
+    def removed(self, server: str) -> None:
+        self._refused(Deed("launch", server, server, principal=self.principal), *_REMOVED)
+
+    def withdraw(self, server: str) -> None:
+        """Whatever is being asked about it, or waits to be asked, ends with no."""
+        self._consent.withdraw(server)
+
+    def calls_at(self, server: str) -> list[Deadline]:
+        """Whatever is being done there now."""
+        return self._deadlines.at(server)
+
+    def end_calls(self, calls: list[Deadline], how: str) -> None:
+        """Those that are still being done end: their server is gone (`how`), and an answer cannot come."""
+        self._deadlines.cut(calls, how)
+
+    async def end_leaves(self, server: str, *, but: Kind | None = None) -> None:
+        """Those that it has left behind; `but` those of one kind."""
+        kinds = self._answered(server, None) - {but}
+        await self.leaves.forget(server, but=but, principal=self.principal)
+        for each in sorted(kinds, key=KINDS.index):
+            self._refused(Deed(each, server, "*", principal=self.principal), *_REMOVED)
+
+    async def forget_for_good(self, server: str) -> None:
+        """As if there had never been one of that name."""
+        await self.leaves.forget(server, principal=self.principal)
+        await self._admission.take_back(server)
+
+    # --- what is taken back -----------------------------------------------------------------------
+
     async def forget_leaves(self, server: str, *, kind: Kind | None = None, name: str | None = None) -> None:
         """No answer counts any more that was to last: about one kind of deed, about one thing, or about all."""
         if kind is not None and (kind not in KINDS or kind == "definitions"):
@@ -244,7 +264,7 @@ class Gate:
         kinds: set[Kind] = self._answered(server, name) if kind is None else {kind}
         await self.leaves.forget(server, kind=kind, name=name, principal=self.principal)
         for each in sorted(kinds, key=KINDS.index):
-            self._taken_back(Deed(each, server, "*" if name is None else name, principal=self.principal))
+            self._refused(Deed(each, server, "*" if name is None else name, principal=self.principal), *_TAKEN_BACK)
 
     def _answered(self, server: str, name: str | None) -> set[Kind]:
         try:
@@ -253,15 +273,15 @@ class Gate:
             return set()  # those of the session go all the same, and who takes them back is told of the rest
         return {each.kind for each in kept if name in (None, each.name)}
 
-    async def take_back(self, server: str, *, identities: Iterable[str] = ("",)) -> None:
-        """As if it had never offered anything: no approved definition of it counts any more."""
+    async def take_back(self, server: str) -> None:
+        """As if it had never offered anything: no approved definition of it counts any more, however it was started."""
         self.forget(server)
-        await self._admission.take_back(server, identities)
-        self._taken_back(Deed("definitions", server, "*", principal=self.principal))
+        await self._admission.take_back(server)
+        self._refused(Deed("definitions", server, "*", principal=self.principal), *_TAKEN_BACK)
 
-    def _taken_back(self, deed: Deed) -> None:
-        """Into the book, as a refusal. It is so already: a book that cannot be written keeps nobody from saying no."""
+    def _refused(self, deed: Deed, rule: str, because: str) -> None:
+        """Into the book. It is so already: a book that cannot be written keeps nobody from saying no."""
         try:
-            self._ledger.decided(deed, "deny", "taken back", "the user took back what was said before")
+            self._ledger.decided(deed, "deny", rule, because)
         except StoreError as failed:
-            self._judge.tell("audit", deed, f"not written down that it was taken back: {display(str(failed), 300)}")
+            self._judge.tell("audit", deed, f"not written down that it was {rule}: {display(str(failed), 300)}")

@@ -25,7 +25,7 @@ from ..client.calling import seconds_of
 from ..client.config import Config, read_config
 from ..client.listening import Change
 from ..wire.display import display
-from ..wire.errors import LocalError, NotOpen
+from ..wire.errors import LocalError
 from ..wire.exchange import LOCAL, Principal
 from ..wire.types.common import LogLevel
 from .audit import Audit, FileAudit
@@ -38,7 +38,7 @@ from .gate import Gate
 from .keeping import files_in
 from .launching import Launch
 from .leaves import Kept, Leaves
-from .members import Hooks, Member, MemberChange, Seat
+from .members import Hooks, Member, MemberChange, Seat, member_in
 from .models.model import Model
 from .names import Identity
 from .offers import Bounds, Offer, part_of
@@ -48,6 +48,7 @@ from .policy import Policy
 from .policy_file import read_policy
 from .questions import Questions
 from .rooting import Places, Rooting
+from .roster import MOST_SERVERS, Roster, same_name
 from .sampling import Context, SamplingBounds
 from .server_logs import ServerLogs
 from .shelving import Shelving
@@ -57,7 +58,6 @@ from .verbs import Verbs
 __all__ = ["Host"]
 
 log = logging.getLogger("interlock.host")
-MOST_SERVERS = 1_000
 Configs = str | PathLike[str] | Mapping[str, Any] | Config
 
 
@@ -124,8 +124,8 @@ class Host(Verbs):
         catalogue = Catalogue(members)
         shelving = Shelving(catalogue, self._admit, self._note, self._catalogue_changed, bounds)
         super().__init__(gate, members, catalogue, shelving, budget)
+        self._roster = Roster(members, hooks, gate, catalogue, self._left)
         self._shadows: set[str] = set()
-        self._open = False
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -141,46 +141,57 @@ class Host(Verbs):
     async def start(self) -> None:
         """Begin with all servers, and wait (`start_wait` seconds at most) until it is known how each of them stands.
         Never fails because one of them does; who is late joins when he comes."""
-        self._open = True
         self._events.open()
-        for member in self.members.values():
-            member.begin()
+        self._roster.open()
+        await self._known_how_it_stands(*self.members.values())
+
+    async def _known_how_it_stands(self, *members: Member) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._start_wait):
-                for member in self.members.values():
+                for member in members:
                     await member.settled()
                     await self._shelving.known(member.name)
 
     async def close(self) -> None:
         """Stop all servers, and everything that runs here."""
-        self._open = False
+        await self._roster.close()
         await self._shelving.close()
-        await asyncio.gather(*(member.stop() for member in self.members.values()))
         await self.questions.close()
         self._events.close()
         self.gate.close()
 
     async def restart(self, server: str) -> None:
-        """Start a server anew, as its configuration says now; one that failed, was refused or was stopped as well."""
-        if not self._open:
-            raise NotOpen("this host is not open")
-        self.gate.ask_again(self._known(server))
-        await self.members[server].restart()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._start_wait):
-                await self._shelving.known(server)
+        """Start a server anew, as its configuration says now; one that failed, was refused or was stopped as well. What
+        changed in it is asked about."""
+        member = await self._roster.restart(server)
+        await member.settled()
+        await self._known_how_it_stands(member)
 
     async def stop(self, server: str) -> None:
         """Stop one server, until `restart`."""
-        await self.members[self._known(server)].stop()
+        await self._roster.take(server, self._roster.stop)
+
+    async def add(self, name: str, target: Any, *, replace: bool = False) -> None:
+        """Take in another server while the host runs: whatever a `Client` takes, or a `Seat` with more about it. It is
+        started as those that the host began with, and `members[name]` says how it stands; that it cannot be started is
+        no error here. With `replace` it takes the place of the one that is called so, if there is one: its leaves stay
+        where what is started or connected to stays the same, and end else."""
+        member = await self._roster.add(name, partial(_seat, target), replace)
+        await self._known_how_it_stands(member)
+
+    async def remove(self, server: str, *, keep_leaves: bool = False) -> None:
+        """Take a server away: it is stopped, what runs there and what is asked about it ends, and what the user
+        allowed or refused there for longer than once ends with it, unless it is to be kept for when it comes back.
+        What was approved of its offer counts again when it is added again as it was; `take_back` ends that, too."""
+        await self._roster.remove(server, keep_leaves)
 
     async def review(self, server: str) -> None:
         """Ask the user, one by one, about what of a server is in quarantine: added or changed since it was approved."""
-        for each in self.gate.quarantined(self._known(server)):
-            if each.change not in ("vanished", "doubled"):
+        member = member_in(self.members, server)
+        for each in self.gate.quarantined(server):
+            if each.change not in ("vanished", "doubled") and member.state != "removed":
                 await self.gate.review(server, each.item)
-        member = self.members[server]
-        if member.client is not None:
+        if member.client is not None and member.state != "removed":
             self._shelving.connected(server, member.client, member.start_seconds)
             await self._shelving.known(server)
 
@@ -192,13 +203,15 @@ class Host(Verbs):
         """Take back what the user said for longer than once: about one kind of deed, or about one thing, which are then
         asked about again. With neither, all that was ever approved of the server: it is stopped, and after `restart`
         it is asked about from the beginning, its start as well as what it offers. It is in the audit what was."""
-        member = self.members[self._known(server)]
         if kind is not None or name is not None:
-            await self.gate.forget_leaves(server, kind=kind, name=name)
-            return
-        await member.stop()
-        await self.gate.forget_leaves(server)  # also where its configuration cannot be read any more
-        await self.gate.take_back(server, identities=member.identities())
+            await self.gate.forget_leaves(self._known(server), kind=kind, name=name)
+        else:
+            await self._roster.take(server, self._take_back)
+
+    async def _take_back(self, member: Member) -> None:
+        await self._roster.stop(member)
+        await self.gate.forget_leaves(member.name)
+        await self.gate.take_back(member.name)
 
     def events(self) -> Following:
         """From now on: states of servers, changes of the catalogue, and notices; as an async iterator."""
@@ -222,16 +235,23 @@ class Host(Verbs):
         return {**found, "log_level": self._log_level, "on_log": self._logs.listener(server)}
 
     async def _roots_changed(self, server: str) -> None:
-        client = self.members[server].client
-        if client is not None:
-            await client.roots_changed()
+        member = self.members.get(server)
+        if member is not None and member.client is not None:
+            await member.client.roots_changed()
+
+    async def _left(self, server: str, back: bool) -> None:
+        await self._shelving.ended(server)
+        self.questions.roots.forget(server)
+        if not back:
+            self.questions.forget(server)
+            self._logs.forget(server)
 
     def _member_changed(self, change: MemberChange) -> None:
         member = self.members[change.server]
         self._events.tell(change)
         if change.state == "ready" and member.client is not None:
             self._shelving.connected(change.server, member.client, member.start_seconds)
-        elif change.state in ("failed", "refused", "stopped"):
+        elif change.state in ("failed", "refused", "stopped", "removed"):
             self._shelving.gone(change.server)
         if change.cause is not None:
             because = display(str(change.cause), 500)
@@ -263,6 +283,7 @@ class Host(Verbs):
         )
 
     def _catalogue_changed(self, server: str) -> None:
+        self._forget_used(server)
         self._events.tell(CatalogueChange(server, self.catalogue.version))
         found = {_alike(several) for _, several in self.catalogue.shadows()}
         for text in sorted(found - self._shadows):
@@ -312,7 +333,7 @@ def _finds(servers: Mapping[str, Any], config: Configs | Iterable[Configs] | Non
         read = each if isinstance(each, Config) else read_config(each)
         for name in read:
             if name in finds:
-                raise LocalError(f"two servers are called {display(name, 60)!r}: a host knows them by their names")
+                raise same_name(name)
             finds[name] = partial(_in_config, read, name)
     if len(finds) > MOST_SERVERS:
         raise LocalError(f"{len(finds)} servers: {MOST_SERVERS} are the most")

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..client.results import CallResult
 from ..wire.display import display
-from .admission import CALL, READ
 from .models.model import ModelTool
+from .selection import CALL, READ
 from .verbs import Verbs
 
 __all__ = ["HostTools"]

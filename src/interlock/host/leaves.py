@@ -113,12 +113,18 @@ class Leaves:
         return {source for each in kept for source in each.sources}
 
     async def forget(
-        self, server: str, *, kind: Kind | None = None, name: str | None = None, principal: Principal | None = None
+        self,
+        server: str,
+        *,
+        kind: Kind | None = None,
+        but: Kind | None = None,
+        name: str | None = None,
+        principal: Principal | None = None,
     ) -> None:
-        """Take back every leave and refusal at a server, or those for one kind or item of it."""
+        """Take back every leave and refusal at a server, or those for one kind or item of it, or all `but` one kind."""
 
         def meant(each: Kept) -> bool:
-            return (kind is None or each.kind == kind) and (name is None or each.name == name)
+            return each.kind != but and (kind is None or each.kind == kind) and (name is None or each.name == name)
 
         place = _place(principal, server)
         self._session = {key: kept for key, kept in self._session.items() if key[0] != place or not meant(kept)}

@@ -25,14 +25,17 @@ from ..wire.link import Patience
 from .deeds import Denied
 from .launching import Bound, Launch, launch_of, target_in
 
-__all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable"]
+__all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable", "member_in"]
 
 log = logging.getLogger("interlock.host")
-State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped"]
-"""`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it."""
+State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped", "removed"]
+"""`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it, `removed`
+for good."""
 _ATTEMPTS = 3  # to start it for the first time; later its connection is supervised (docs/supervision.md)
 _FIRST_PAUSE = 1.0  # seconds before the second attempt, four times as many before each further one
 _TURN_SECONDS = 5.0  # that one start may keep others from beginning
+_RESTART = "start it with host.restart(server)"
+_HINTS: dict[str, str] = {"failed": _RESTART, "stopped": _RESTART, "removed": "add it with host.add(server, …)"}
 _OF_CLIENT: dict[str, State] = {"ready": "ready", "degraded": "ready", "recovering": "recovering", "failed": "failed"}
 
 
@@ -70,7 +73,7 @@ class Unavailable(LocalError):
         because = f": {display(str(cause), 300)}" if cause is not None else ""
         super().__init__(f"the server {display(server, 60)!r} is {state}{because}")
         self.server, self.state = server, state
-        self.hint = "start it with host.restart(server)" if state in ("failed", "stopped") else None
+        self.hint = _HINTS.get(state)
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,8 +120,8 @@ class Member:
     # --- for the host -----------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start it in the background, unless it is up or on its way."""
-        if self._starting is None and self.client is None:
+        """Start it in the background, unless it is up or on its way, or gone for good."""
+        if self._starting is None and self.client is None and self.state != "removed":
             self._to("waiting")
             self._starting = asyncio.get_running_loop().create_task(self._start())
             self._starting.add_done_callback(self._began)
@@ -133,30 +136,26 @@ class Member:
         self._to("stopped")
         await self._end()
 
-    async def restart(self) -> None:
-        """Stop it, and start it as its configuration says now. What changed in it is asked about."""
-        await self.stop()
-        self.begin()
-        await self.settled()
+    def retire(self) -> None:
+        """It leaves the host: nothing is begun with it any more, and nothing of it is heard. `stop` ends the rest."""
+        self._to("removed")
 
     @property
     def start_seconds(self) -> float:
         """For one attempt to connect, and for listing what it has."""
         return self._seat.start_seconds if self._seat is not None else Seat(None).start_seconds
 
-    def identities(self) -> set[str]:
-        """What its approved definitions are kept under: how it was started last or where it was, and how it would be
-        started now, which may be another way; "" for one in this process. Raises what is wrong with its configuration,
-        where nothing else is known."""
-        found = {self.launch.identity} if self.launch is not None else set[str]()
-        try:
+    def meant(self) -> object:
+        """What is started or connected to, to be compared with that of another: as it was approved last, else as its
+        configuration says now. What lives in this process is itself."""
+        launch = self.launch
+        if launch is None:
             seat = self._find()
-            launch = launch_of(self.name, target_in(seat.target), seat.headers)
-        except InterlockError:
-            if found:
-                return found
-            raise
-        return found | {launch.identity if launch is not None else ""}
+            target = target_in(seat.target)
+            launch = launch_of(self.name, target, seat.headers)
+            if launch is None:
+                return target
+        return launch.digest
 
     # --- for calls --------------------------------------------------------------------------------
 
@@ -248,7 +247,7 @@ class Member:
             connect_timeout=seat.start_seconds,
             supervise=msgspec.structs.replace(seat.supervision, retries=0),
             on_state=self._stands,
-            on_change=lambda change: self._hooks.changed(self.name, change),
+            on_change=self._lists_changed,
             **options,
             **self._hooks.answers(self.name),
         )
@@ -269,6 +268,10 @@ class Member:
             self._to(state, change.cause)
         if state == "failed" and self.client is not None:
             self._drop()  # the next start makes a new one, and asks for what changed
+
+    def _lists_changed(self, change: Change) -> None:
+        if self.state != "removed":  # by then the name may be another's
+            self._hooks.changed(self.name, change)
 
     def _watch(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
@@ -309,12 +312,20 @@ class Member:
 
     def _to(self, state: State, cause: InterlockError | None = None) -> None:
         before = self.state
-        if state == before and cause is self.cause:
+        if before == "removed" or (state == before and cause is self.cause):
             return
         self.state, self.cause = state, cause
         stirred, self._stirred = self._stirred, asyncio.Event()
         stirred.set()
         self._hooks.told(MemberChange(self.name, state, before, cause))
+
+
+def member_in(members: Mapping[str, Member], server: str) -> Member:
+    """The one of that name; raises who there is, where there is none."""
+    if server not in members:
+        names = ", ".join(display(each, 60) for each in [*members][:20]) or "none"
+        raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
+    return members[server]
 
 
 class _Turn:

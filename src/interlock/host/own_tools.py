@@ -17,9 +17,9 @@ from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import InterlockError, LocalError
 from ..wire.types.content import TextContent
-from .admission import CALL, DESCRIBE, OWN, READ, SEARCH, Admission
 from .capping import Cap
 from .catalogue import Catalogue, for_model
+from .selection import CALL, DESCRIBE, OWN, READ, SEARCH, Selection
 
 __all__ = ["Call", "OwnTools"]
 
@@ -29,8 +29,8 @@ _LONGEST_FAILURE = 4_000  # characters of it that a model is told
 
 
 class OwnTools:
-    def __init__(self, catalogue: Catalogue, admission: Admission, cap: Cap) -> None:
-        self._catalogue, self._admission, self._cap = catalogue, admission, cap
+    def __init__(self, catalogue: Catalogue, selection: Selection, cap: Cap) -> None:
+        self._catalogue, self._selection, self._cap = catalogue, selection, cap
 
     async def use(self, name: str, arguments: Mapping[str, Any] | None, call: Call) -> CallResult:
         """Call it; never raises what a model can be told."""
@@ -49,7 +49,7 @@ class OwnTools:
         limit = arguments.get("limit", 10)
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise LocalError(f"{SEARCH}: limit must be an integer")
-        return _answer({"tools": self._admission.found(_text(arguments, "query"), limit)})
+        return _answer({"tools": self._selection.found(_text(arguments, "query"), limit)})
 
     def _describe(self, arguments: dict[str, Any]) -> CallResult:
         name = _text(arguments, "name")

@@ -32,6 +32,7 @@ Change = Literal["unapproved", "new", "changed", "renamed", "doubled", "vanished
 _KEPT_BYTES = 16 * 1024  # of one definition, to show what changed; of a longer one only the digest is kept
 _KEPT_IN_ALL = 8 * 1024 * 1024  # of all definitions of a server
 _MOST_PINS = 20_000  # of a server; the oldest is forgotten: what it pinned is new again
+_MOST_WAYS = 64  # to start a server of one name, that pins are kept for; those of the oldest are forgotten
 
 
 class Item(NamedTuple):
@@ -116,6 +117,7 @@ class _Pin(msgspec.Struct, frozen=True):
 
 _Table = dict[str, dict[str, _Pin]]  # by kind and name
 _decode = msgspec.json.Decoder(_Table).decode
+_decode_ways = msgspec.json.Decoder(list[str]).decode
 
 
 class Pins:
@@ -161,11 +163,30 @@ class Pins:
                 table.setdefault(kind, {})[name] = self._pin(definition)
             return msgspec.json.encode(_bounded(table))
 
+        await self._note(server, identity)
         await change(self._records, _key(server, identity), pinned)
 
-    async def forget(self, server: str, *, identity: str = "") -> None:
-        """As if it had never been seen."""
-        await change(self._records, _key(server, identity), lambda data: None)
+    async def forget(self, server: str, identity: str = "") -> None:
+        """As if no server of this name had ever been seen, with any identity; also with this one, where the list of
+        them was lost."""
+        for each in {identity, *_ways_in(self._records.load(_ways_key(server)))}:
+            await change(self._records, _key(server, each), lambda data: None)
+        await change(self._records, _ways_key(server), lambda data: None)
+
+    async def _note(self, server: str, identity: str) -> None:
+        """There will be pins for it: what is to be forgotten must be known first."""
+        if identity in _ways_in(self._records.load(_ways_key(server))):
+            return
+        over: list[str] = []
+
+        def noted(data: bytes | None) -> bytes:
+            ways = [*(each for each in _ways_in(data) if each != identity), identity]
+            over.extend(ways[:-_MOST_WAYS])
+            return msgspec.json.encode(ways[-_MOST_WAYS:])
+
+        await change(self._records, _ways_key(server), noted)
+        for each in over:
+            await change(self._records, _key(server, each), lambda data: None)
 
     def _pin(self, definition: Definition) -> _Pin:
         text = definition.text.decode() if len(definition.text) <= _KEPT_BYTES else ""
@@ -228,3 +249,15 @@ def _judged(
 
 def _key(server: str, identity: str) -> str:
     return f"pins of {server} at {identity}"
+
+
+def _ways_key(server: str) -> str:
+    return f"identities of {server}"
+
+
+def _ways_in(data: bytes | None) -> list[str]:
+    """The identities that a server of one name has pins for, the oldest first."""
+    try:
+        return _decode_ways(data) if data is not None else []
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []

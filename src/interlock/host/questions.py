@@ -82,5 +82,11 @@ class Questions:
         except Denied:
             return []
 
+    def forget(self, server: str) -> None:
+        """It was removed: one that comes under its name begins with nothing used up."""
+        self._samplers.pop(server, None)
+        self._askers.pop(server, None)
+        self.roots.forget(server)
+
     async def close(self) -> None:
         await self.roots.close()

@@ -143,7 +143,7 @@ class Rooting:
         """Tell each server that was told other roots than it has now."""
         for server, told in [*self._told.items()]:
             now = await asyncio.to_thread(self._now, server)
-            if now != told:
+            if now != told and server in self._told:  # and was not removed meanwhile
                 self._told[server] = now
                 await self._tell(server)
 
@@ -153,6 +153,10 @@ class Rooting:
         except Exception as error:  # one server that is away must not end the watch for all
             shown = display(server, 60), display(str(error), 200)
             log.warning("! %s could not be told that its roots changed: %s", *shown)
+
+    def forget(self, server: str) -> None:
+        """Nobody is there who was told."""
+        self._told.pop(server, None)
 
     async def close(self) -> None:
         if self._watching is not None:

@@ -1,7 +1,7 @@
 """Texts of servers on their way to a model: what a person cannot see in them, a model shall not read either.
 
 Tag characters, zero-width and bidirectional ones, fillers and variation selectors carry orders that nobody who approved
-a description has seen. They are written out, for both alike; line breaks and tabs stay.
+a description has seen. They are written out, for both alike; line breaks and tabs stay, a space is a space.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ __all__ = ["schema_for_model", "text_for_model"]
 
 # Printable by Unicode's word, and yet nothing to be seen: fillers, the blank of Braille, variation selectors.
 _UNSEEN = pattern("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]")
+# French and Japanese are written with them. A model needs one kind, and several would tell it what nobody sees.
+_SPACES = pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PROSE = frozenset(("description", "title", "$comment"))
 _DEEPEST = 64
 
 
 def text_for_model(text: str) -> str:
     """The text with everything written out that cannot be seen."""
-    text = display_lines(text)
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text) if not text.isascii() else text
+    if text.isascii():
+        return display_lines(text)
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], display_lines(_SPACES.sub(" ", text)))
 
 
 def schema_for_model(schema: dict[str, Any]) -> dict[str, Any]:

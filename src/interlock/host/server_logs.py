@@ -38,6 +38,10 @@ class ServerLogs:
 
         return on_log
 
+    def forget(self, server: str) -> None:
+        self._since.pop(server, None)
+        self._count.pop(server, None)
+
     def _is_room(self, server: str) -> bool:
         now = self._clock()
         if now - self._since.get(server, -_SECONDS) >= _SECONDS:

@@ -38,7 +38,7 @@ class Shelving:
         self._catalogue, self._admit, self._tell, self._changed = catalogue, admit, tell, changed
         self._bounds = bounds
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], str] = {}
         self._again: set[str] = set()
         self.unknown: dict[str, asyncio.Event] = {}
         """Servers whose new connection was not looked at yet: what they are asked has to wait."""
@@ -75,6 +75,13 @@ class Shelving:
         if (unknown := self.unknown.get(server)) is not None:
             await unknown.wait()
 
+    async def ended(self, server: str) -> None:
+        """Nothing of it is listed any more when it returns, and what was told of it is forgotten."""
+        self.gone(server)
+        if ending := [task for task, whose in self._ending.items() if whose == server]:
+            await asyncio.wait(ending)
+        self._told.pop(server, None)
+
     async def close(self) -> None:
         """Nothing is listed any more when it returns, nor by those that were given up before."""
         for server in [*self._tasks]:
@@ -87,8 +94,8 @@ class Shelving:
     def _cancel(self, server: str) -> None:
         if (task := self._tasks.pop(server, None)) is not None:
             task.cancel()
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+            self._ending[task] = server
+            task.add_done_callback(self._ending.pop)
 
     def _stop(self, server: str) -> None:
         self._cancel(server)

@@ -26,14 +26,14 @@ from ..wire.link import Patience
 from ..wire.types.content import ResourceContents
 from ..wire.types.prompts import Prompt
 from ..wire.types.tools import Tool
-from .admission import Admission, Offered
 from .capping import SCHEME
 from .catalogue import Catalogue, Entry
-from .deeds import Deed, Denied, Matter, matter_of
+from .deeds import Deed, Denied, Matter, ServerGone, matter_of
 from .gate import Gate
-from .members import Member, State
+from .members import Member, State, Unavailable, member_in
 from .names import exposed
 from .own_tools import OwnTools
+from .selection import Offered, Selection
 from .shelving import Shelving
 
 __all__ = ["Verbs"]
@@ -62,8 +62,8 @@ class Verbs:
     ) -> None:
         self.gate, self.members, self.catalogue = gate, members, catalogue
         self._shelving = shelving
-        self._admission = Admission(catalogue)
-        self._own = OwnTools(catalogue, self._admission, gate.cap)
+        self._selection = Selection(catalogue)
+        self._own = OwnTools(catalogue, self._selection, gate.cap)
         self._budget = budget
         self._used: dict[str, _Used] = {}
 
@@ -79,7 +79,7 @@ class Verbs:
         """The tools that a model is told of, for a turn that is about `text`: all of them within the budget of tokens,
         else those that matter most and three that find the rest; with one more, results that were cut are read on."""
         tokens = self._budget if budget is None else budget
-        return self._admission.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
+        return self._selection.turn(text, tokens, wanted, results=self.gate.cap.count > 0)
 
     async def use_tool(
         self,
@@ -179,6 +179,10 @@ class Verbs:
 
     # --- how --------------------------------------------------------------------------------------
 
+    def _forget_used(self, server: str) -> None:
+        """What it offers is something else now, or nothing."""
+        self._used = {name: used for name, used in self._used.items() if used.entry.server != server}
+
     def _sent(
         self,
         deed: Deed,
@@ -187,9 +191,10 @@ class Verbs:
         entry: Entry[Tool] | Entry[Prompt] | None = None,
     ) -> Awaitable[T]:
         patience = _PATIENCE if timeout is None else patience_of(timeout)
-        send = partial(
-            self._asked, deed, self.members[deed.matter.server], patience, ask, entry, self.catalogue.version
-        )
+        member = self.members[deed.matter.server]
+        if member.state == "removed":
+            raise Unavailable(member.name, member.state, member.cause)  # nobody is asked about it any more
+        send = partial(self._asked, deed, member, patience, ask, entry, self.catalogue.version)
         return self.gate.through(deed, send, deadline=inf if patience.total is None else patience.total)
 
     async def _asked(
@@ -215,6 +220,8 @@ class Verbs:
                     return await ask(client, sent)
                 except ConnectionEnded as ended:
                     retries += 1
+                    if member.state == "removed":
+                        raise ServerGone(member.name, member.state, ended.sent) from ended
                     if ended.sent is not False or retries > _RETRIES or member.state == "stopped":
                         raise
         finally:
@@ -254,10 +261,7 @@ class Verbs:
             await self.gate.through(Deed(kind, *hidden, principal=self.gate.principal), _never)
 
     def _known(self, server: str) -> str:
-        if server not in self.members:
-            names = ", ".join(display(each, 60) for each in [*self.members][:20]) or "none"
-            raise LocalError(f"there is no server {display(server, 60)!r}; there are: {names}")
-        return server
+        return member_in(self.members, server).name
 
 
 def _call_tool(

@@ -13,6 +13,7 @@ from msgspec import Raw
 from ..wire.errors import InternalError, Refused, UrlElicitationRequired
 from ..wire.exchange import Handler, Lasting, Result
 from ..wire.frames import Id, encode, encode_error, encode_result
+from ..wire.loose import members_of
 from .revision import Era, Revision
 from .served import Served
 from .shaping import shape_result
@@ -82,12 +83,12 @@ def _require_url(exchange: Served, id: Id, required: UrlElicitationRequired, sta
 
 def _lists_pages(data: Any) -> bool:
     """Each with its address and its id, so that a client can open it (2025-11-25 client/elicitation#error-handling)."""
-    pages: Any = cast("dict[str, Any]", data).get("elicitations") if isinstance(data, dict) else None
+    pages: Any = members_of(data).get("elicitations")
     return isinstance(pages, list) and all(_is_page(page) for page in cast("list[Any]", pages))
 
 
 def _is_page(page: Any) -> bool:
-    members = cast("dict[str, Any]", page) if isinstance(page, dict) else {}
+    members = members_of(page)
     texts = all(isinstance(members.get(name), str) for name in ("message", "url", "elicitationId"))
     return texts and members.get("mode") == "url"
 

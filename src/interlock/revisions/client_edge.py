@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -12,6 +12,7 @@ from ..wire.errors import BadResult, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.frames import Frame
 from ..wire.link import Link, Patience
+from ..wire.loose import members_of
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from ..wire.reading import read_as
@@ -42,8 +43,7 @@ def params_of(frame: Frame) -> dict[str, Any]:
 
 def meta_of(members: Mapping[str, Any]) -> dict[str, Any]:
     """The `_meta` of params or of a result; anything but an object counts as none."""
-    found = members.get("_meta")
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return members_of(members.get("_meta"))
 
 
 class ClientEdge:
@@ -68,6 +68,11 @@ class ClientEdge:
             return read_as(found, Implementation)
         except msgspec.ValidationError:
             return Implementation(name="unknown", version="0")
+
+    @property
+    def ping_method(self) -> str:
+        """The request that asks whether the server is alive; revisions without `ping` have another that all answer."""
+        return "ping" if "ping" in self.revision.requests else "server/discover"
 
     async def __call__(self, exchange: Exchange) -> Result:
         raise NotImplementedError

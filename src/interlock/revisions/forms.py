@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from ..wire.errors import InvalidParams, LocalError
+from ..wire.loose import is_number
 from .form_formats import wrong_count, wrong_format
 
 __all__ = ["check_form", "check_content", "proposed_in"]
@@ -17,16 +18,12 @@ _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
-    "number": lambda value: _is_number(value),
+    "integer": lambda value: is_number(value) and (isinstance(value, int) or value.is_integer()),
+    "number": is_number,
     "array": lambda value: isinstance(value, list),
 }
 _KINDS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer"}
 _UNBOUND = frozenset({"type", "title", "description", "default"})  # words that leave a field to its type alone
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_form(schema: Mapping[str, Any]) -> None:
@@ -111,9 +108,9 @@ def _what_is_wrong(field: Mapping[str, Any], value: Any) -> str | None:
 def _out_of_bounds(field: Mapping[str, Any], value: Any) -> str | None:
     size = len(value) if isinstance(value, str) else value
     low, high = ("minLength", "maxLength") if isinstance(value, str) else ("minimum", "maximum")
-    if _is_number(field.get(low)) and size < field[low]:
+    if is_number(field.get(low)) and size < field[low]:
         return f"is below {low} {field[low]}"
-    if _is_number(field.get(high)) and size > field[high]:
+    if is_number(field.get(high)) and size > field[high]:
         return f"is over {high} {field[high]}"
     return None
 

@@ -36,7 +36,7 @@ from ..wire.methods import METHODS
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import LOG_LEVELS
 from ..wire.types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
-from ..wire.types.notices import ListenFilter, ListenParams
+from ..wire.types.notices import CHANGING_LISTS, ListenFilter, ListenParams
 from ..wire.types.resources import ResourceParams
 from ..wire.uris import has_uri_characters
 from .answering import answer, direct, refuse
@@ -54,7 +54,6 @@ __all__ = ["HandshakeServer"]
 
 log = logging.getLogger("interlock.server")
 _READY_WITHIN = 30.0  # seconds a question waits for `initialized`
-_LISTS = ("tools", "prompts", "resources")
 _STANDING_LEVEL = "info"  # what is logged until the client says otherwise (server/utilities/logging)
 
 
@@ -273,7 +272,7 @@ class HandshakeServer:
         """The notices that are true whatever happened while nobody listened: all that it watches may have changed."""
         can = self._capabilities.can
         found: list[tuple[str, dict[str, str]]] = [
-            (f"notifications/{kind}/list_changed", {}) for kind in _LISTS if can(f"{kind}.listChanged")
+            (f"notifications/{kind}/list_changed", {}) for kind in CHANGING_LISTS if can(f"{kind}.listChanged")
         ]
         for uri in sorted(self._watched.resource_subscriptions):
             found.append(("notifications/resources/updated", {"uri": uri}))

@@ -12,6 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from ..wire.errors import LocalError
+from .http_origins import Origins
 from .http_rules import Headers, HttpRefusal
 
 __all__ = ["Guard", "Accepts", "accepts_of", "too_large", "LOOPBACK"]
@@ -31,14 +32,17 @@ class Accepts(msgspec.Struct, frozen=True):
 
 
 class Guard:
-    """The rules of one endpoint. `hosts` come beside the loopback names; "*" lets everybody in."""
+    """The rules of one endpoint. `hosts` come beside the loopback names; "*" stands for all of them.
+
+    `origins` are pages that may call beside those of the hosts. They may read what they get, too (http_origins.py).
+    """
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, body_bytes: int) -> None:
         if isinstance(hosts, str) or isinstance(origins, str):
             raise LocalError("allowed_hosts and allowed_origins are lists of names, not one name")
         self.named = tuple(map(_without_scheme, hosts))
         self._hosts = frozenset(name.lower().encode() for name in (*LOOPBACK, *self.named))
-        self._origins = frozenset(origin.lower().rstrip("/").encode() for origin in origins)
+        self.origins = Origins(origins)
         self._body_bytes = body_bytes
         self._familiar: set[tuple[bytes | None, ...]] = set()
 
@@ -86,10 +90,9 @@ class Guard:
 
     def knows_origin(self, origin: bytes) -> bool:
         """One that was allowed, or a page of a host that this server goes by itself."""
-        origin = origin.lower()
-        if origin in self._origins or b"*" in self._origins:
+        if origin in self.origins:
             return True
-        scheme, _, authority = origin.partition(b"://")
+        scheme, _, authority = origin.lower().partition(b"://")
         return scheme in (b"http", b"https") and b"*" not in self._hosts and self.knows_host(authority)
 
     def unreadable(self, headers: Headers) -> HttpRefusal | None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.errors import HeaderMismatch, LocalError
+from ..wire.loose import is_number
 from ..wire.patterns import pattern
 from .header_values import decode_value, encode_value, text_of
 
@@ -118,7 +119,7 @@ def _at(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _says_same(said: str, value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return isinstance(value, str | bool) and said == text_of(value)
     # numbers are compared as numbers, 42.0 is 42; no exponents, no other spellings that Python would read
     if _DECIMAL.fullmatch(said) is None:

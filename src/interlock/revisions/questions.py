@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ..wire.errors import CannotAsk, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
+from ..wire.loose import members_of, one_or_more
 from .revision import Revision
 from .sampling_rules import what_is_wrong_with
 
@@ -103,8 +104,8 @@ def _wrong_in_messages(revision: Revision, params: Mapping[str, Any]) -> str | N
         content: Any = cast("dict[str, Any]", message).get("content")
         if isinstance(content, list) and not revision.rich_questions:
             return "sampling messages of several blocks"
-        for block in cast("list[Any]", content if isinstance(content, list) else [content]):
-            kind = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else None
+        for block in one_or_more(content):
+            kind = members_of(block).get("type")
             if kind not in (None, *_SAMPLED_BLOCKS):
                 raise LocalError(f"{kind!r:.40} cannot stand in a sampling message: put what it holds into text")
             if kind is not None and kind not in known:

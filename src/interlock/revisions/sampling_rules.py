@@ -9,6 +9,8 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import Any, cast
 
+from ..wire.loose import is_number, items_of, members_of, one_or_more
+
 __all__ = ["what_is_wrong", "what_is_wrong_in", "what_is_wrong_with"]
 
 _ROLES = ("user", "assistant")
@@ -19,7 +21,7 @@ def what_is_wrong_in(params: Mapping[str, Any]) -> str | None:
     messages, most = params.get("messages"), params.get("maxTokens")
     if not isinstance(messages, list):
         return "messages is no list"
-    if not isinstance(most, int | float) or isinstance(most, bool) or most != most // 1:
+    if not is_number(most) or most != most // 1:
         return "maxTokens is no integer"
     if not all(_is_message(message) for message in cast("list[Any]", messages)):
         return "a message has no role of user or assistant, or no content"
@@ -27,16 +29,15 @@ def what_is_wrong_in(params: Mapping[str, Any]) -> str | None:
 
 
 def _is_message(message: Any) -> bool:
-    members = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-    content = members.get("content")
-    blocks = cast("list[Any]", content if isinstance(content, list) else [content])
+    members = members_of(message)
+    blocks = one_or_more(members.get("content"))
     return members.get("role") in _ROLES and all(isinstance(block, dict) for block in blocks)
 
 
 def what_is_wrong(messages: Any) -> str | None:
     """Why these messages cannot be sampled, or None. Each tool_use is answered by the very next message."""
     waiting: set[Any] = set()
-    for message in cast("list[Any]", messages) if isinstance(messages, list) else []:
+    for message in items_of(messages):
         if not isinstance(message, dict):
             return "a message is no object"
         blocks = _blocks(cast("dict[str, Any]", message))
@@ -48,8 +49,7 @@ def what_is_wrong(messages: Any) -> str | None:
 
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    content = message.get("content")
-    blocks = cast("list[Any]", content if isinstance(content, list) else [content])
+    blocks = one_or_more(message.get("content"))
     return [cast("dict[str, Any]", block) for block in blocks if isinstance(block, dict)]
 
 

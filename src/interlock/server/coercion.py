@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
+from ..wire.loose import items_of, members_of
+
 __all__ = ["coerced", "kinds_of", "resolved"]
 
 Schema = dict[str, Any]
@@ -42,7 +44,7 @@ def resolved(schema: Any, definitions: Mapping[str, Any]) -> Schema:
         if not isinstance(schema, dict) or not isinstance(reference := cast(Schema, schema).get("$ref"), str):
             break
         schema = definitions.get(reference.removeprefix(_PREFIX), {}) if reference.startswith(_PREFIX) else {}
-    return cast(Schema, schema) if isinstance(schema, dict) else {}
+    return members_of(schema)
 
 
 def kinds_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> frozenset[str] | None:
@@ -102,15 +104,13 @@ def _way(value: Any, schema: Schema, definitions: Mapping[str, Any]) -> Schema:
 
 
 def _object(value: Schema, schema: Schema, definitions: Mapping[str, Any]) -> Schema:
-    members: Any = schema.get("properties")
-    known = cast(Schema, members) if isinstance(members, dict) else {}
+    known = members_of(schema.get("properties"))
     others: Any = schema.get("additionalProperties", {})
     return {name: coerced(member, known.get(name, others), definitions) for name, member in value.items()}
 
 
 def _array(value: list[Any], schema: Schema, definitions: Mapping[str, Any]) -> list[Any]:
-    first: Any = schema.get("prefixItems")
-    by_place = cast("list[Any]", first) if isinstance(first, list) else []
+    by_place = items_of(schema.get("prefixItems"))
     others: Any = schema.get("items", {})
     return [
         coerced(item, by_place[place] if place < len(by_place) else others, definitions)

@@ -140,9 +140,8 @@ class Lifespans:
 
     async def _of_connection(self, exchange: Exchange, stack: AsyncExitStack) -> Any:
         make: Make = lambda: self._makers["connection"](exchange)  # noqa: E731
-        carrier = getattr(
-            exchange.outlet, "connection", exchange.outlet
-        )  # of a session, where each request has its own
+        outlet = exchange.outlet
+        carrier = getattr(outlet, "connection", outlet)  # of a session, where each request has an outlet of its own
         if carrier is None or carrier not in self._carriers:
             return await stack.enter_async_context(make())
         span = self._carriers[carrier]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler, Principal
+from ..wire.types.notices import CHANGING_LISTS
 from .changes import Admits, Changes
 from .completions import Completions
 from .pages import Catalogue
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Offers", "Place"]
 
 _changing = threading.RLock()  # of all servers, since one change may reach several
-_LISTED = ("tools", "prompts", "resources")
 
 
 class Place(Protocol):
@@ -236,7 +236,7 @@ class Offers:
         """In one of the processes that serve the same has changed: a list of this kind, or a `resource`."""
         if what == "resource":
             self.changes.tell_resource(uri, self._admits_to(uri))
-        elif what in _LISTED:
+        elif what in CHANGING_LISTS:
             self.changes.tell_list(what, admits)
 
     def _admits_to(self, uri: str) -> Admits:
@@ -252,7 +252,7 @@ class Offers:
 
     def visibility_changed(self) -> None:
         """Who sees what is different now: everybody looks again."""
-        for kind in _LISTED:
+        for kind in CHANGING_LISTS:
             self.changes.list_changed(kind)
         for place in list(self.above):
             place.outer.visibility_changed()
@@ -282,5 +282,5 @@ def _check_free(places: _Places) -> None:
 
 def _tell(places: _Places) -> None:
     for offers, kind, _, item in places:
-        if kind in _LISTED:
+        if kind in CHANGING_LISTS:
             offers.changes.list_changed(kind, offers.admits(item))

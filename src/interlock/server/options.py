@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 from ..wire.errors import LocalError
+from ..wire.meta import check_author_keys
 
-__all__ = ["check_bare", "check_options", "check_uri_given", "named_by", "prompt_options", "resource_options"]
+__all__ = ["check_facts", "check_options", "check_uri_given", "named_by", "prompt_options", "resource_options"]
+
+
+def check_facts(what: str, facts: Mapping[str, Any], known: Collection[str]) -> None:
+    """What an author says about a thing: all of it may be said, and its `meta` takes no key of the protocol's."""
+    check_options(what, facts, known)
+    check_author_keys(facts.get("meta"))
 
 
 def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -43,12 +50,6 @@ def resource_options() -> frozenset[str]:
     from .resources import ResourceFacts  # as does one without resources
 
     return frozenset(ResourceFacts.__annotations__)
-
-
-def check_bare(decorator: str, function: Any) -> None:
-    """`@server.tool` stands before a function; whatever else is said about it has a name."""
-    if not callable(function):
-        raise LocalError(f"@server.{decorator}({function!r:.60}): say it by name, @server.{decorator}(name=…)")
 
 
 def check_uri_given(uri: Any) -> None:

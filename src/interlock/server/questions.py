@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from ..revisions.sampling_rules import what_is_wrong
 from ..wire.errors import LocalError, ToolError
 from ..wire.exchange import Question, Result
+from ..wire.loose import is_number, one_or_more
 from .forms import Form, form_of
 
 __all__ = [
@@ -112,14 +113,12 @@ def _check_sample(params: Mapping[str, Any]) -> None:
     if wrong is not None:
         raise LocalError(f"these messages cannot be sampled: {wrong}")
     for name, value in params.get("modelPreferences", {}).items():
-        if name.endswith("Priority") and not (isinstance(value, int | float) and 0 <= value <= 1):
+        if name.endswith("Priority") and not (is_number(value) and 0 <= value <= 1):
             raise LocalError(f"{name!r:.40} is a number from 0 to 1, not {value!r:.40}")
 
 
 def read_sample(answer: Result) -> Sampled:
-    content = answer["content"]
-    blocks = cast("list[dict[str, Any]]", content if isinstance(content, list) else [content])
-    return Sampled(answer["role"], blocks, answer["model"], answer.get("stopReason"))
+    return Sampled(answer["role"], one_or_more(answer["content"]), answer["model"], answer.get("stopReason"))
 
 
 def ask_roots(key: str | None) -> Question:

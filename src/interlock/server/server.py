@@ -5,14 +5,11 @@ The definition is shared and immutable in use: it never writes to a peer. Only a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET
 
-from ..revisions.asker import Asker
-from ..revisions.asking_rules import AskingRules
 from ..revisions.param_headers import ParamHeader
 from ..revisions.revision import Revision
 from ..revisions.stamp import Stamp
@@ -20,24 +17,25 @@ from ..revisions.table import pick
 from ..state.sealing import Seal
 from ..transport.keepalive import Keepalive
 from ..transport.stdio_server import run_stdio
-from ..wire.errors import LocalError, MethodNotFound
-from ..wire.exchange import Exchange, Filter, Handler, Principal, Result
+from ..wire.errors import LocalError
+from ..wire.exchange import Exchange, Filter, Principal, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.meta import check_author_keys
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
 from .about import About
 from .answers import Answers
+from .asking import asker_of
 from .bounds import Concurrency
 from .calling import ThreadPolicy
 from .changes import Admits, Relay
+from .decorators import adding, bare_or_not
+from .dispatch import Dispatch
 from .guards import Guards
-from .home import Home
 from .icons import checked_icons
 from .lifespans import Lifespans
 from .offers import Offers
-from .options import check_bare, check_options, check_uri_given, named_by, prompt_options, resource_options
+from .options import check_facts, check_options, check_uri_given, named_by, prompt_options, resource_options
 from .outputs import OutputSchema
 from .threads import Threads
 from .tools import Asks, RegisteredTool
@@ -111,12 +109,11 @@ class Server:
         """What the edge of the stateless era puts on each result."""
         self._threads = Threads(threads)
         self._offers = Offers(self._threads, page_size)
-        self.asker = self._asker(Seal(state_keys, store=store), state_seconds)
+        seal = Seal(state_keys, store=store)
+        self.asker = asker_of(self._offers.tools.get, seal, seconds=state_seconds, audience=name)
         self._answers = Answers(self._about, self._offers)
-        self._handlers, self._methods = self._answers.table(), self._offers.methods
-        self.lives, self._home = Lifespans(), Home(self)
-        self._base: Handler = self._dispatch
-        self._handler, self._filtered, self._bare = self._base, False, True
+        self.lives = Lifespans()
+        self._dispatch = Dispatch(self, self._answers.table(), self._offers.methods, self.lives)
         self._guard(Guards(**guards), visible)
 
     def _guard(self, guards: Guards, visible: Visible | None) -> None:
@@ -132,45 +129,16 @@ class Server:
         """What clients may tell their model about this server."""
         return self._about.instructions
 
-    def _asker(self, seal: Seal, seconds: float) -> Asker:
-        tool = self._offers.tools.get
-        rules = AskingRules(
-            sealer=seal,
-            clock=time.time,
-            seconds=seconds,
-            audience=self.info.name,
-            parks=lambda method, params: method == "tools/call" and getattr(tool(params.name), "park", False),
-            single_use=lambda method, params: (
-                method == "tools/call" and getattr(tool(params.name), "single_use", False)
-            ),
-        )
-        return Asker(rules)
-
     # --- the join ---------------------------------------------------------------------------------
 
     def __call__(self, exchange: Exchange) -> Awaitable[Result]:
-        if self._bare and (handler := self._handlers.get(exchange.method)) is not None:
-            exchange.home = self._home  # as `_dispatch` would do, without the way there
-            return handler(exchange)
-        return self._handler(exchange)
-
-    def _dispatch(self, exchange: Exchange, home: Home | None = None) -> Awaitable[Result]:
-        exchange.home = home or self._home
-        handler = self._handlers.get(exchange.method) or self._methods.get(exchange.method)
-        if handler is None:
-            raise MethodNotFound(f"Unknown method: {exchange.method[:200]!r}")
-        return handler(exchange)
-
-    async def _dispatch_alive(self, exchange: Exchange) -> Result:
-        home = Home(self)
-        return await self.lives.around(lambda exchange: self._dispatch(exchange, home), exchange, home)
+        return self._dispatch.handler(exchange)
 
     # --- what stands around and beside it ---------------------------------------------------------
 
     def use(self, filter: Filter) -> None:
         """Put a filter around everything this server answers or hears; the last one added is the outermost."""
-        self._handler = filter(self._handler if self._filtered else lambda exchange: self._base(exchange))
-        self._filtered, self._bare = True, False
+        self._dispatch.use(filter)
         self._answers.lends_pages = False  # a filter may change results
 
     def mount(self, prefix: str, other: Server) -> None:
@@ -212,9 +180,7 @@ class Server:
 
     def _lives(self, name: str, function: F) -> F:
         self.lives.declare(name, function)
-        self._base, self._bare = self._dispatch_alive, False
-        if not self._filtered:
-            self._handler = self._base
+        self._dispatch.live()
         return function
 
     # --- what authors register --------------------------------------------------------------------
@@ -255,21 +221,12 @@ class Server:
         run at once. `thread` says where a plain function runs: "pool", "own" (a new thread each time) or "loop".
         Over HTTP with `auth`, callers whose token lacks one of `scopes` are told which they need.
         """
-
-        def register(function: F) -> F:
-            self.add_tool(function, **facts)
-            return function
-
-        check_options("tool", facts, _TOOL_OPTIONS)
-        if function is None:
-            return register
-        check_bare("tool", function)
-        return register(function)
+        check_facts("tool", facts, _TOOL_OPTIONS)
+        return bare_or_not("tool", function, lambda function: self.add_tool(function, **facts))
 
     def add_tool(self, function: Callable[..., Any], **facts: Any) -> None:
         """The same as a plain call, with the facts that `tool` takes. From any thread, also while calls run."""
-        check_options("tool", facts, _TOOL_OPTIONS)
-        check_author_keys(facts.get("meta"))
+        check_facts("tool", facts, _TOOL_OPTIONS)
         tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
         self._offers.add("tools", tool.name, tool)
 
@@ -280,20 +237,13 @@ class Server:
         every URI of that shape that is no resource of its own; of several templates the first one registered.
         """
         check_uri_given(uri)
-        check_options("resource", facts, resource_options())
-        check_author_keys(facts.get("meta"))
-
-        def register(function: F) -> F:
-            self.add_resource(uri, function, **facts)
-            return function
-
-        return register
+        check_facts("resource", facts, resource_options())
+        return adding(lambda function: self.add_resource(uri, function, **facts))
 
     def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
         check_uri_given(uri)
-        check_options("resource", facts, resource_options())
-        check_author_keys(facts.get("meta"))
+        check_facts("resource", facts, resource_options())
         resource = self._offers.resources.make(uri, function, **facts)
         self._offers.add("resources", uri, resource, resource.complete)
 
@@ -312,23 +262,14 @@ class Server:
     ) -> Callable[[F], F]: ...
     def prompt(self, function: Any = None, **facts: Any) -> Any:
         """Offer a function of strings as a prompt. `complete` says who suggests values for which argument."""
-
-        def register(function: F) -> F:
-            self.add_prompt(function, **facts)
-            return function
-
-        check_options("prompt", facts, prompt_options())
-        if function is None:
-            return register
-        check_bare("prompt", function)
-        return register(function)
+        check_facts("prompt", facts, prompt_options())
+        return bare_or_not("prompt", function, lambda function: self.add_prompt(function, **facts))
 
     def add_prompt(
         self, function: Callable[..., Any], *, complete: Mapping[str, Any] | None = None, **facts: Any
     ) -> None:
         """The same as a plain call, with the facts that `prompt` takes. From any thread."""
-        check_options("prompt", facts, prompt_options())
-        check_author_keys(facts.get("meta"))
+        check_facts("prompt", facts, prompt_options())
         from .prompts import RegisteredPrompt  # a server without prompts starts without them
 
         prompt = RegisteredPrompt(function, threads=self._threads, **facts)
@@ -354,12 +295,7 @@ class Server:
         from .own_methods import OwnMethod, check_method, check_notification  # few servers have any
 
         (check_method if kind == "methods" else check_notification)(name)
-
-        def register(function: F) -> F:
-            self._offers.add(kind, name, OwnMethod(function, self._threads))
-            return function
-
-        return register
+        return adding(lambda function: self._offers.add(kind, name, OwnMethod(function, self._threads)))
 
     def remove_tool(self, name: str) -> None:
         """Take back a tool; calls that run already end as they would. From any thread, as the others."""

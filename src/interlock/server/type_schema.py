@@ -24,7 +24,6 @@ Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
 _INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_ONE_TYPE = frozenset({"boolean", "integer", "number", "string", "array", "object", "null"})
 
 
 class TypeWriter:

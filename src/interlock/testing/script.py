@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, cast
 import msgspec
 
 from ..wire.display import display
+from ..wire.loose import one_or_more
 
 __all__ = ["Script", "UnexpectedQuestion"]
 
@@ -135,7 +136,6 @@ def _texts(messages: Any) -> str:
     """All texts of sampling messages, whose content is a block or several."""
     found: list[str] = []
     for message in cast("list[dict[str, Any]]", messages or []):
-        content: Any = message.get("content")
-        blocks = cast("list[dict[str, Any]]", content if isinstance(content, list) else [content])
+        blocks = one_or_more(message.get("content"))
         found += [str(block["text"]) for block in blocks if block.get("type") == "text"]
     return "\n".join(found)

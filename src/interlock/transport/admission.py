@@ -21,6 +21,7 @@ from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.store import State
 from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
+from .cross_origin import telling
 from .http_call import HttpCall, Message, Receive, Send
 from .http_places import below
 from .joining import Sharing
@@ -48,7 +49,7 @@ class Admission:
         if auth is not None and authenticate is not None:
             raise LocalError("auth and authenticate both say who asks: give one of them")
         self._authenticate, self._guard = authenticate, guard
-        self._protector = None if auth is None else protector_of(auth, path, handler, guard.named)
+        self._protector = None if auth is None else protector_of(auth, path, handler, guard)
         self.asks = auth is not None or authenticate is not None
         """Is anybody asked who he is?"""
 
@@ -74,9 +75,10 @@ class Admission:
         if beside is not None and beside.serves(scope["path"]):
             await beside(scope, receive, send)
             return
-        answer = self._guard.foreign(Headers(scope["headers"]))
-        answer = answer or self._protector.document(scope["path"], scope["method"])
-        await send_whole(send, answer.status, answer.headers, answer.body)
+        headers, verb, origins = Headers(scope["headers"]), scope["method"], self._guard.origins
+        answer = self._guard.foreign(headers) or origins.preflight(verb, headers, "GET")
+        answer = answer or self._protector.document(scope["path"], verb)
+        await send_whole(telling(origins, verb, headers, send), answer.status, answer.headers, answer.body)
 
     # --- for who asks -----------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
 from ..wire.shares import Shares, caller_of
 from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
+from .cross_origin import telling
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import OldConnections
 from .http_places import Place, Places, sign_of_life
@@ -71,10 +72,10 @@ class HttpApp:
     """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many streams of
-    change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients of the
-    handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone. GET
-    `health` says whether new requests are taken, to everybody; None leaves it out.
+    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
+    streams of change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients
+    of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    GET `health` says whether new requests are taken, to everybody; None leaves it out.
 
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
     any of them serves any request of any session.
@@ -100,6 +101,7 @@ class HttpApp:
         self.path = path
         self.handler = handler
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
+        self._origins = self._guard.origins or None  # no request asks more than whether there are any
         self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
         self.body_bytes = body_bytes
         self._timing = timing
@@ -144,13 +146,15 @@ class HttpApp:
         if not self._held:
             self._hold()  # no lifespan event came
         headers = Headers(scope["headers"])
+        place = self._places.find(scope)
+        if self._origins is not None and place is not Place.HEALTH:
+            send = telling(self._origins, scope["method"], headers, send)
         accepts = accepts_of(headers.values.get(b"accept"))
         loop = asyncio.get_running_loop()
         limit = self._limits.message_bytes
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
         call.client = scope.get("client")
         self._beat.join(call)
-        place = self._places.find(scope)
         try:
             refusal = self._refusal(place, scope["method"], headers)
             if refusal is not None:
@@ -287,7 +291,8 @@ class HttpApp:
         if place is not Place.ENDPOINT:
             return self._refusal_elsewhere(place, method, headers)
         if method != "POST":
-            return self._guard.foreign(headers) or self._no_method(method, headers)
+            refusal = self._guard.foreign(headers) or self._preflight(place, method, headers)
+            return refusal or self._no_method(method, headers)
         if not self._guard.lets_through(headers):
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
@@ -299,6 +304,15 @@ class HttpApp:
     def _turns_away(self, *, unless: bool) -> bool:
         """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
         return self._stopping and (self._settled or not unless)
+
+    def _preflight(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
+        """A browser asks before it calls. Its question needs the same room as the call."""
+        if self._origins is None:
+            return None
+        answer = self._origins.preflight(method, headers, "POST" if self._sessions is None else place.value)
+        if answer is None or not (self._settled or len(self._calls) - self._streams.held >= self._limits.in_flight):
+            return answer
+        return _STOPPING if self._settled else _BUSY
 
     def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
         """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
@@ -319,7 +333,7 @@ class HttpApp:
             return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
         if place is Place.HEALTH:
             return sign_of_life(method, self._stopping)
-        if (refusal := self._guard.foreign(headers)) is not None:
+        if (refusal := self._guard.foreign(headers) or self._preflight(place, method, headers)) is not None:
             return refusal
         if method != place.value:
             return HttpRefusal.saying(405, f"This is for {place.value}", ("allow", place.value))

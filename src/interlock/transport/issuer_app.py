@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from ..auth.client_store import ClientStore
 from ..auth.desk import Desk
@@ -19,6 +19,7 @@ from ..revisions.http_guard import Guard
 from ..revisions.http_rules import Headers
 from ..wire.errors import LocalError, StoreError
 from .asks import asked
+from .cross_origin import telling
 from .endpoints import endpoint_of
 from .http_call import Message, Receive, Send
 from .sending import send_whole
@@ -38,13 +39,20 @@ _Answer = Callable[[Message, Headers, bytes], Awaitable[Reply]]
 
 
 class IssuerApp:
-    """`server` at its own paths. It serves the names in its issuer and resources, and `allowed_hosts`."""
+    """`server` at its own paths. It serves the names in its issuer and resources, and `allowed_hosts`.
 
-    def __init__(self, server: AuthorizationServer, *, allowed_hosts: tuple[str, ...] = ()) -> None:
+    Pages of `allowed_origins` may call everything but the page where people agree, and read what they get.
+    """
+
+    def __init__(
+        self, server: AuthorizationServer, *, allowed_hosts: Iterable[str] = (), allowed_origins: Iterable[str] = ()
+    ) -> None:
         self.server = server
         names = [checked_url(url, "a URL").hostname or "" for url in (server.issuer, *server.resources)]
         shown = [f"[{name}]" if ":" in name else name for name in names]
-        self._guard = Guard((*shown, *allowed_hosts), body_bytes=_BODY_BYTES)
+        hosts = (*shown, *allowed_hosts)
+        self._guard = Guard(hosts, allowed_origins, body_bytes=_BODY_BYTES)
+        self._guard_of_page = Guard(hosts, body_bytes=_BODY_BYTES)
         self._base = endpoint_of(server.issuer, allowed_hosts=server.allowed_hosts)
         grants = GrantStore(server.store, server.issuer, server.clock, server.refresh_seconds)
         self._clients = ClientStore(server, self._ask)
@@ -52,12 +60,13 @@ class IssuerApp:
         self._desk = Desk(server, self._clients, grants, self._ask)
         self._running = self._coming = 0
         above = server.path
+        self._page = f"{above}/authorize"
         documents = {checked_url(url, "metadata").path: self._metadata for url in issuer_urls(server.issuer)}
         self._routes: dict[tuple[str, str], tuple[_Answer, bytes | None]] = {
             **{("GET", path): (answer, None) for path, answer in documents.items()},
             ("GET", f"{above}/keys"): (self._keys, None),
-            ("GET", f"{above}/authorize"): (self._show, None),
-            ("POST", f"{above}/authorize"): (self._decide, _FORM),
+            ("GET", self._page): (self._show, None),
+            ("POST", self._page): (self._decide, _FORM),
             ("POST", f"{above}/token"): (self._token, _FORM),
             ("POST", f"{above}/revoke"): (self._revoke, _FORM),
         }
@@ -74,16 +83,18 @@ class IssuerApp:
             return
         if scope["type"] != "http":
             raise LocalError(f"ASGI {scope['type']!r} is nothing that an authorization server speaks")
-        reply = await self._reply(scope, receive)
+        headers = Headers(scope["headers"])
+        guard = self._guard_of_page if scope["path"] == self._page else self._guard
+        send = telling(guard.origins, scope["method"], headers, send)
+        reply = await self._reply(scope, receive, headers, guard)
         await send_whole(send, reply.status, reply.headers, reply.body)
 
-    async def _reply(self, scope: Message, receive: Receive) -> Reply:
-        headers = Headers(scope["headers"])
-        if (refusal := self._guard.foreign(headers)) is not None:
+    async def _reply(self, scope: Message, receive: Receive, headers: Headers, guard: Guard) -> Reply:
+        if (refusal := guard.foreign(headers)) is not None:
             return Reply(refusal.status, refusal.headers, refusal.body)
         route = self._routes.get((scope["method"], scope["path"]))
         if route is None:
-            return self._no_route(scope["path"])
+            return self._no_route(scope["method"], scope["path"], headers, guard)
         answer, kind = route
         if kind is not None and (headers.get(b"content-type") or b"").partition(b";")[0].strip().lower() != kind:
             return OAuthError("invalid_request", f"Content-Type must be {kind.decode()}", 415).reply()
@@ -123,10 +134,12 @@ class IssuerApp:
         finally:
             self._running -= 1
 
-    def _no_route(self, path: str) -> Reply:
+    def _no_route(self, method: str, path: str, headers: Headers, guard: Guard) -> Reply:
         if not self.serves(path):
             return as_json(404, {"error": "not_found"})
         allowed = ", ".join(sorted(verb for verb, known in self._routes if known == path))
+        if (answer := guard.origins.preflight(method, headers, allowed)) is not None:
+            return _BUSY if self._running >= _AT_ONCE else Reply(answer.status, answer.headers, answer.body)
         return as_json(405, {"error": "invalid_request"}, ("allow", allowed))
 
     async def _ask(self, step: Ask) -> Said:

@@ -22,6 +22,7 @@ from ..auth.proofs import BadProof, Nonces
 from ..auth.protection import Protection, metadata_document, metadata_paths
 from ..auth.steps import Ask, Said, Step, driven
 from ..auth.urls import checked_url, origin_in
+from ..revisions.http_guard import Guard
 from ..revisions.http_rules import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
 from ..state.sealing import agreed_key
@@ -55,6 +56,7 @@ class Protector:
         store: State | None = None,
         scopes_of: ScopesOf | None = None,
         allowed_hosts: tuple[str, ...] = (),
+        allowed_origins: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._judge, self._clock = Judge(protection, clock), clock
@@ -66,7 +68,8 @@ class Protector:
         self._rules = protection
         self._scopes_of = scopes_of
         server = protection.server
-        self.beside = None if server is None else IssuerApp(server, allowed_hosts=allowed_hosts)
+        who: Any = {"allowed_hosts": allowed_hosts, "allowed_origins": allowed_origins}
+        self.beside = None if server is None else IssuerApp(server, **who)
         """The authorization server that is served by the same application, if one is."""
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         parts = checked_url(protection.resource, "resource")
@@ -175,12 +178,13 @@ class Protector:
         return None
 
 
-def protector_of(protection: Protection, path: str, handler: Any, allowed_hosts: tuple[str, ...]) -> Protector:
+def protector_of(protection: Protection, path: str, handler: Any, guard: Guard) -> Protector:
     """For the endpoint of this handler: its name is told, its store remembers, its tools say what they need."""
     name = getattr(getattr(handler, "info", None), "name", None)
     store = getattr(handler, "store", None)
     scopes_of: ScopesOf | None = getattr(handler, "scopes_of", None)
-    return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, allowed_hosts=allowed_hosts)
+    who: Any = {"allowed_hosts": guard.named, "allowed_origins": guard.origins.named}
+    return Protector(protection, path, name=name, store=store, scopes_of=scopes_of, **who)
 
 
 class _Call(msgspec.Struct):

@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, UnsetType
 from .decoders import decoder
 from .errors import BadFrame, InvalidRequest, LocalError, ParseError, Refused, refusal
 from .limits import DEFAULT_LIMITS, Limits
+from .loose import members_of
 from .patterns import pattern
 
 __all__ = [
@@ -217,7 +218,7 @@ def _read_again(data: bytes) -> dict[str, Any]:
         read = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+    return members_of(read)
 
 
 def _is_json(data: bytes) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, cast
 import msgspec
 
 from .errors import LocalError
+from .loose import items_of
 
 __all__ = ["DEEPEST", "MOST_STEPS", "MOST_SUBSCHEMAS", "Effort", "depth_of", "effort_of"]
 
@@ -202,7 +203,7 @@ def _positions(items: Any) -> Iterator[Edge]:
 
 
 def _subschemas(where: str, values: Any) -> Iterator[Edge]:
-    for value in cast("list[Any]", values) if isinstance(values, list) else ():
+    for value in items_of(values):
         if isinstance(value, dict):
             yield where, cast(Node, value)
 

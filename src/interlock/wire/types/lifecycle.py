@@ -8,7 +8,7 @@ from ..meta import RequestMeta
 from .capabilities import ClientCapabilities, ServerCapabilities
 from .common import Implementation, LogLevel, Meta, Noun
 
-__all__ = ["InitializeParams", "InitializeResult", "DiscoverResult", "EmptyParams", "SetLevelParams"]
+__all__ = ["InitializeParams", "DiscoverResult", "EmptyParams", "SetLevelParams"]
 
 
 class EmptyParams(Noun):
@@ -20,14 +20,6 @@ class InitializeParams(Noun):
     capabilities: ClientCapabilities
     client_info: Implementation
     meta: RequestMeta | UnsetType = field(default=UNSET, name="_meta")
-
-
-class InitializeResult(Noun):
-    protocol_version: str
-    capabilities: ServerCapabilities
-    server_info: Implementation
-    instructions: str | UnsetType = UNSET
-    meta: Meta | UnsetType = field(default=UNSET, name="_meta")
 
 
 class DiscoverResult(Noun):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
-from .common import LogLevel, Noun
+from .common import Noun
 
-__all__ = ["Cancelled", "Progress", "LogMessage", "ResourceUpdated", "ListenFilter", "ListenParams"]
+__all__ = ["CHANGING_LISTS", "Cancelled", "Progress", "ListenFilter", "ListenParams"]
+
+CHANGING_LISTS: tuple[Literal["tools", "prompts", "resources"], ...] = ("tools", "prompts", "resources")
+"""The lists of whose changes a server tells."""
 
 
 class Cancelled(Noun):
@@ -22,16 +25,6 @@ class Progress(Noun):
     progress: float
     total: float | UnsetType = UNSET
     message: str | UnsetType = UNSET
-
-
-class LogMessage(Noun):
-    level: LogLevel
-    data: Any
-    logger: str | UnsetType = UNSET
-
-
-class ResourceUpdated(Noun):
-    uri: str
 
 
 class ListenFilter(Noun):

@@ -19,7 +19,7 @@ from .catalogue import Catalogue, Entry, for_model
 from .cost import tokens
 from .ranking import Ranking
 
-__all__ = ["CALL", "DESCRIBE", "OWN", "READ", "SEARCH", "Admission", "Offered"]
+__all__ = ["CALL", "DESCRIBE", "OWN", "READ", "SEARCH", "Selection", "Offered"]
 
 SEARCH, DESCRIBE, CALL, READ = "search_tools", "describe_tool", "call_tool", "read_result"
 OWN = (SEARCH, DESCRIBE, CALL, READ)
@@ -65,7 +65,7 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     """The names of those that must be searched for."""
 
 
-class Admission:
+class Selection:
     """Over one catalogue, whatever is in it at the time."""
 
     def __init__(self, catalogue: Catalogue) -> None:

@@ -1,12 +1,12 @@
-"""host/admission.py: a budget of tokens, what comes first, and how the rest is found."""
+"""host/selection.py: a budget of tokens, what comes first, and how the rest is found."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.admission import OWN as ALL_OWN
-from interlock.host.admission import READ, SEARCH, Admission
 from interlock.host.catalogue import Catalogue
 from interlock.host.offers import Offer
+from interlock.host.selection import OWN as ALL_OWN
+from interlock.host.selection import READ, SEARCH, Selection
 from interlock.wire.types.tools import Tool
 from support.properties import many
 
@@ -35,63 +35,63 @@ def names(offered):
 
 
 def test_within_the_budget_all_are_there_in_their_order():
-    offered = Admission(MANY).turn(budget=100_000)
+    offered = Selection(MANY).turn(budget=100_000)
     assert names(offered) == [*MANY.tools] and not offered.left_out
     assert offered.tokens == sum(MANY.costs().values())
-    assert names(Admission(MANY).turn()) == names(offered)
+    assert names(Selection(MANY).turn()) == names(offered)
 
 
 def test_beyond_it_what_the_turn_is_about_comes_first():
-    offered = Admission(MANY).turn("how is the weather tomorrow", budget=350)
+    offered = Selection(MANY).turn("how is the weather tomorrow", budget=350)
     assert names(offered)[:3] == [*OWN] and "sky__forecast" in names(offered)
     assert offered.tokens <= 350 and "mail__mail_39" in offered.left_out
     assert {*names(offered), *offered.left_out} == {*MANY.tools, *OWN}
 
 
 def test_what_is_wanted_comes_before_all():
-    assert "mail__mail_39" in names(Admission(MANY).turn("weather", budget=350, wanted=["mail__mail_39", "gone"]))
+    assert "mail__mail_39" in names(Selection(MANY).turn("weather", budget=350, wanted=["mail__mail_39", "gone"]))
 
 
 def test_without_a_clue_servers_share():
-    told = names(Admission(MANY).turn("", budget=400))
+    told = names(Selection(MANY).turn("", budget=400))
     assert any(name.startswith("sky__") for name in told) and any(name.startswith("mail__") for name in told)
 
 
 def test_the_order_does_not_depend_on_the_text():
     order = [*OWN, *MANY.tools]
     for text in ("weather", "send letters"):
-        told = names(Admission(MANY).turn(text, budget=500))
+        told = names(Selection(MANY).turn(text, budget=500))
         assert told == sorted(told, key=order.index)
 
 
 @given(st.integers(0, 3000), st.text(max_size=20))
 @many(50)
 def test_no_turn_costs_more_than_its_budget_but_for_the_search(budget, text):
-    offered = Admission(MANY).turn(text, budget=budget)
+    offered = Selection(MANY).turn(text, budget=budget)
     assert offered.tokens <= budget or names(offered) == [*OWN]
 
 
 def test_the_rest_is_found():
-    admission = Admission(MANY)
-    assert admission.search("send")[0].exposed == "mail__send"
-    [found, *_] = admission.found("shines tonight", limit=1)
+    selection = Selection(MANY)
+    assert selection.search("send")[0].exposed == "mail__send"
+    [found, *_] = selection.found("shines tonight", limit=1)
     assert found == {"name": "sky__stars", "server": "sky", "description": "What shines tonight"}
-    assert not admission.found("xylophone") and len(admission.found("letters", limit=1000)) <= 50
+    assert not selection.found("xylophone") and len(selection.found("letters", limit=1000)) <= 50
 
 
 def test_a_change_of_the_catalogue_is_found():
     changing = catalogue(a={"x": "apples"})
-    admission = Admission(changing)
-    assert admission.search("apples") and not admission.search("pears")
+    selection = Selection(changing)
+    assert selection.search("apples") and not selection.search("pears")
     changing.put("a", Offer(tools={"y": Tool(name="y", description="pears", input_schema={})}))
-    assert admission.search("pears") and not admission.search("apples")
+    assert selection.search("pears") and not selection.search("apples")
 
 
 def test_the_own_tools_say_what_they_take():
-    own = {tool["name"]: tool["input_schema"] for tool in Admission(MANY).turn(budget=0).tools}
+    own = {tool["name"]: tool["input_schema"] for tool in Selection(MANY).turn(budget=0).tools}
     assert own[SEARCH]["required"] == ["query"] and set(own) == set(OWN)
 
 
 def test_results_that_were_cut_can_be_read_on():
-    plain, more = (Admission(MANY).turn("weather", budget=600, results=results) for results in (False, True))
+    plain, more = (Selection(MANY).turn("weather", budget=600, results=results) for results in (False, True))
     assert names(more)[-1] == READ and READ not in names(plain) and more.tokens <= 600
