@@ -232,6 +232,22 @@ async def test_a_key_of_its_own_for_every_question():
     assert fresh.key_of(form("One?"))[0] == one
 
 
+def test_the_number_of_a_question_is_found_without_counting_from_the_first():
+    """A client may send the answers to thousands ahead: what they cost must not grow with their square."""
+    looks = []
+
+    class Digests(dict):
+        def __contains__(self, key):
+            looks.append(key)
+            return super().__contains__(key)
+
+    questions = Questions(0, lambda: None, digests=Digests())
+    for _ in range(1000):
+        key, digest = questions.key_of(form("More?", "a"))
+        questions.digests[key] = digest
+    assert key == "a#1000" and len(looks) < 4000
+
+
 async def test_one_key_for_two_questions_is_a_mistake():
     async def confuses(exchange):
         async with asyncio.TaskGroup() as group:

@@ -167,6 +167,7 @@ class Questions(msgspec.Struct, eq=False):
     loop: asyncio.AbstractEventLoop | None = None
     digests: dict[str, bytes] = {}
     open: dict[str, Question] = {}
+    _repeats: dict[str, int] = {}
     _acting: set[str] = set()
     _check: asyncio.Handle | None = None
 
@@ -182,10 +183,12 @@ class Questions(msgspec.Struct, eq=False):
     def _numbered(self, key: str) -> str:
         """What is asked once more is a question of its own, as it is to a client that is called back: who asks until
         an answer will do would else be given the first one for ever."""
-        count, own = 1, key
-        while own in self.digests:
+        if key not in self.digests:
+            return key
+        count = self._repeats.get(key, 2)  # not from the first one on: a client may send answers ahead, and many
+        while (own := f"{key}#{count}") in self.digests:
             count += 1
-            own = f"{key}#{count}"
+        self._repeats[key] = count
         return own
 
     @property
