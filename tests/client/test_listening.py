@@ -11,9 +11,10 @@ from interlock.revisions.client_edge import NotOffered
 from interlock.revisions.probing import Verdicts
 from interlock.transport.memory import memory_pair
 from interlock.transport.serving import serve_channel
-from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, PeerClosed
+from interlock.wire.errors import ConnectionClosed, ConnectionLost, LocalError, MethodNotFound, PeerClosed
 from support.doubles import turns
 from support.http_socket import served
+from support.mortal import Mortal
 from support.virtual_time import virtual_time
 
 REVISIONS = ["2024-11-05", "2025-11-25", "2026-07-28"]
@@ -186,6 +187,16 @@ async def test_what_is_not_honoured_can_be_seen():
         assert await taken(changes, 1) == [Change("tools")], "what was not acknowledged is not taken for true"
 
 
+async def test_a_server_without_such_streams_is_said_so():
+    async def answers(exchange):
+        raise MethodNotFound("Method not found")
+
+    async with client_of(silent(answers)) as client:
+        with pytest.raises(NotOffered, match="no subscriptions/listen"):
+            async with client.listen(tools=True):
+                pass
+
+
 async def test_a_server_may_end_it():
     async def answers(exchange):
         await exchange.notify("notifications/subscriptions/acknowledged", {"notifications": {"toolsListChanged": True}})
@@ -228,6 +239,16 @@ async def test_a_server_that_does_not_come_back_is_given_up():
         assert 1000 - lines.refused == listening.MOST_TRIES
         with pytest.raises(PeerClosed):
             await anext(changes)
+    await turns()
+
+
+@virtual_time
+async def test_a_server_that_comes_back_each_time_is_listened_to_for_ever():
+    lines = Lines()
+    async with client_of(lines) as client, client.listen(tools=True) as changes:
+        for _ in range(2 * listening.MOST_TRIES):
+            await lines.ends[-1].close()
+            assert await anext(changes) == Change("tools")
     await turns()
 
 
@@ -310,6 +331,31 @@ async def test_a_stream_that_is_left_is_ended_at_the_server():
         await client.ping()
     assert told == [], "the server was told that nobody watches any more"
     await turns()
+
+
+async def test_a_server_is_told_once_whoever_watches_and_when_nobody_does_but_not_at_the_end():
+    mortal = Mortal()
+
+    def said():
+        return [(method.removeprefix("resources/"), params["uri"]) for _, method, params in mortal.heard[2:]]
+
+    async with mortal.client() as client:
+        async with client.subscribe("a:1"):
+            async with client.subscribe("a:1", "a:2"):
+                pass
+            assert said() == [("subscribe", "a:1"), ("subscribe", "a:2"), ("unsubscribe", "a:2")]
+        assert said()[3:] == [("unsubscribe", "a:1")]
+        async with client.subscribe("a:1"):
+            await client.close()
+        assert said()[4:] == [("subscribe", "a:1")]
+
+
+async def test_a_server_is_told_nothing_by_one_whose_loop_ends():
+    mortal = Mortal()
+    async with mortal.client() as client, client.subscribe("a:1") as changes:
+        changes._task.cancel()  # as all tasks are
+        await asyncio.wait([changes._task])
+        assert mortal.methods()[-1] == "resources/subscribe"
 
 
 async def test_it_can_be_used_from_another_loop():

@@ -309,6 +309,45 @@ async def test_after_so_many_it_has_failed_until_somebody_opens_it():
 
 
 @virtual_time
+async def test_who_opens_it_again_gets_all_attempts():
+    mortal = Mortal()
+    async with mortal.client(supervise=Supervision(ping_every=None, attempts=3, settled=1e6)) as client:
+        mortal.refused = 3
+        mortal.die()
+        await until(lambda: client.state == "failed")
+        await client.open()
+        await until(lambda: client.state == "ready")
+        mortal.refused = 2
+        mortal.die()
+        await until(lambda: client.state == "ready")
+
+
+@virtual_time
+async def test_the_end_of_another_connection_says_nothing():
+    async with Mortal().client(supervise=QUIET) as client:
+        client._supervisor.lost(ConnectionLost("one that was only tried"))
+        assert client.state == "ready"
+
+
+@virtual_time
+async def test_a_call_that_lasts_outlives_more_connections_than_one_that_does_not():
+    mortal = Mortal()
+    rules = Supervision(ping_every=None, retries=1)
+    async with mortal.client(supervise=rules, timeout=Patience(idle=None, total=None)) as client:
+        mortal.silent = {"tools/list"}
+        lasting = asyncio.ensure_future(client.list_tools())
+        for _ in range(4):
+            await asyncio.sleep(rules.settled + 1)
+            mortal.die()
+            await until(lambda: client.state == "ready")
+        await asyncio.sleep(rules.settled + 1)
+        mortal.silent = set()
+        mortal.die()
+        assert await lasting == []
+    assert mortal.made == 6
+
+
+@virtual_time
 async def test_a_server_that_dies_again_and_again_is_given_up():
     mortal = Mortal()
     async with mortal.client(supervise=Supervision(ping_every=None, attempts=3)) as client:
@@ -393,6 +432,34 @@ async def test_one_ping_lost_is_not_the_end():
         await until(lambda: states.names == ["ready", "degraded", "ready"], 500)
         await asyncio.sleep(100)
         assert mortal.made == 1 and len(states.names) == 3
+
+
+@virtual_time
+async def test_a_lost_ping_is_followed_by_the_next_one_at_once():
+    mortal = Mortal()
+    rules = Supervision(ping_every=30.0, ping_timeout=10.0, losses=2)
+    async with mortal.client(supervise=rules) as client:
+        mortal.silent = {"ping"}
+        await asyncio.sleep(55)  # 30 of rest and two pings of 10
+        assert mortal.methods(1).count("ping") == 2 and client.state == "ready" and mortal.made == 2
+
+
+@virtual_time
+async def test_who_only_listens_is_pinged():
+    asked = []
+
+    async def handler(exchange):
+        asked.append(exchange.method)
+        if exchange.method == "subscriptions/listen":
+            told = {"notifications": {"toolsListChanged": True}}
+            await exchange.notify("notifications/subscriptions/acknowledged", told)
+            await asyncio.Event().wait()
+        return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}
+
+    rules = Supervision(ping_every=10.0)
+    async with Client(handler, supervise=rules) as client, client.listen(tools=True):
+        await asyncio.sleep(100)
+    assert asked.count("server/discover") > 5
 
 
 @virtual_time
@@ -525,6 +592,7 @@ async def test_a_server_that_restarts_is_waited_for(era):
         assert client.state == "ready"
     await peer.stop()
     assert states.names == ["ready", "recovering", "ready", "closed"]
+    assert peer.methods.count("initialize") == (era == "handshake")  # what still stands is not begun anew
 
 
 async def replaced(script, states):

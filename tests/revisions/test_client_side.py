@@ -54,6 +54,14 @@ def test_a_stateless_server_is_never_answered(method, caplog):
     assert method in caplog.text
 
 
+def test_requests_nobody_may_send_are_counted_and_logged_only_at_first(caplog):
+    heard = Heard()
+    with caplog.at_level(logging.WARNING, "interlock.client"):
+        for _ in range(50):
+            heard.side.request(request("roots/list", {}))
+    assert heard.side.stray_requests == 50 and len(caplog.records) == 10
+
+
 def test_batches_are_there_where_the_revision_has_them():
     heard = Heard()
     assert not heard.side.batches

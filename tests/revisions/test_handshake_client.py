@@ -261,3 +261,20 @@ async def test_a_mode_that_is_none_is_refused_too(mode):
     edge, _ = await opened()
     told = await done(edge.asked(request("elicitation/create", {"mode": mode}, 5)))
     assert told["error"]["code"] == -32602
+
+
+async def test_a_question_goes_to_the_newest_of_all_calls():
+    edge, link = await opened()
+    gate, exchanges = asyncio.Event(), [Spoken("tools/call", {}) for _ in range(3)]
+
+    async def slow(*arguments, **options):
+        await gate.wait()
+        return result_frame({})
+
+    link.call = slow
+    calls = [asyncio.ensure_future(edge(each)) for each in exchanges]
+    await turns()
+    await done(edge.asked(request("roots/list", {}, 5)))
+    gate.set()
+    await asyncio.gather(*calls)
+    assert [len(each.asked) for each in exchanges] == [0, 0, 1]

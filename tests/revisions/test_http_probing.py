@@ -282,6 +282,14 @@ async def test_where_there_is_no_stream_either_the_first_refusal_is_told():
     assert stream.closed == 1
 
 
+async def test_a_stream_that_is_there_and_no_good_is_told():
+    refused, bad = HttpStatus("no", 405), BadResult("it wants messages elsewhere")
+    stream = OldLine(unopened=bad)
+    server = Endpoint(HttpStatus("no", 404), session=[OldLine(refused)], stream=[stream])
+    assert await server.fails(BadResult) is bad and bad.__cause__ is refused
+    assert stream.closed == 1
+
+
 @pytest.mark.parametrize("error", [HttpStatus("no", 401), HttpStatus("no", 500), ConnectionLost("x"), BadResult("x")])
 async def test_no_other_failure_leads_there(error):
     server = Endpoint(HttpStatus("no", 404), session=[OldLine(error)])
@@ -310,3 +318,25 @@ async def test_who_was_stateless_once_never_falls_back(error):
     server = Endpoint(error, verdicts=verdicts)
     assert await server.fails(type(error)) is error
     assert verdicts.get("http://x:80") is Era.STATELESS
+
+
+async def test_who_speaks_the_newest_era_alone_is_not_led_back_by_what_others_found():
+    verdicts = Verdicts()
+    verdicts.put("http://x:80", Era.HANDSHAKE)
+    server = Endpoint(discovery(NEWEST), names=(NEWEST,), verdicts=verdicts)
+    assert (await server.open()).revision.name == NEWEST
+    assert server.said() == ["server/discover"]
+
+
+async def test_one_given_up_at_the_last_moment_is_closed():
+    welcome = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    old = OldLine(result_frame(welcome))
+    server = Endpoint(HttpStatus("no", 400), session=[old])
+
+    async def given_up():
+        raise asyncio.CancelledError
+
+    server.line.close = given_up
+    with pytest.raises(asyncio.CancelledError):
+        await server.open()
+    assert old.told and old.closed == 1

@@ -270,6 +270,7 @@ def test_when_to_come_back_is_told():
     assert error.retry_after == "17"
     assert "17 s" in str(error)
     assert "GMT" not in str(status_error(reply(429, retry_after="Mon, 1 GMT"), "x"))
+    assert "after" not in str(status_error(reply(429, retry_after="²"), "x"))  # a digit to some, and no number
 
 
 def test_only_what_keeps_the_post_is_a_redirect():

@@ -130,3 +130,10 @@ def test_what_differs_is_refused(arguments, headers):
 )
 def test_what_is_the_same_passes(arguments, headers):
     check_param_headers(FOUND, arguments, headers)
+
+
+def test_a_schema_of_any_depth_is_read():
+    deep = param("Deep")
+    for _ in range(5000):
+        deep = schema(inner=deep)
+    assert read_param_headers(deep) == ()

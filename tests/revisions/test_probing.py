@@ -402,3 +402,15 @@ async def test_with_nothing_to_fall_back_to_there_is_no_hurry():
     server = Dialled([discovery(NEWEST)], names=(NEWEST,))
     await server.open()
     assert server.lines[0].calls[0]["patience"] is PATIENCE
+
+
+async def test_one_that_proves_its_era_and_is_gone_by_then_is_heard():
+    def refused(line):
+        line.end = PeerClosed("gone")
+        return error_frame(-32022, data={"supported": [NEWEST]})
+
+    server = Dialled([CallTimeout("server/discover", 3, "total"), refused])
+    with pytest.raises(Refused) as caught:
+        await server.open()
+    assert caught.value.code == -32022
+    assert server.said() == [["server/discover", "initialize"]] and server.lines[0].closed >= 1

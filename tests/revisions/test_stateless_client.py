@@ -136,3 +136,20 @@ async def test_the_total_deadline_stands_for_all_rounds_of_a_call(monkeypatch, t
     given = [each["patience"] for each in link.calls]
     assert [each.idle for each in given] == [3.0] * 4
     assert [each.total for each in given] == ([None] * 4 if total is None else [10.0, 6.0, 1.0, 0.001])
+
+
+async def test_a_question_where_none_may_be_asked_is_no_answer():
+    edge, link = edge_of(result_frame({"resultType": "input_required", "requestState": "s"}))
+    with pytest.raises(BadResult, match="unknown kind 'input_required'"):
+        await edge(Spoken("tools/list", {}))
+    assert len(link.calls) == 1
+
+
+async def test_roots_bother_nobody_and_are_not_counted():
+    asked = {str(number): {"method": "roots/list"} for number in range(int(BURST) + 50)}
+    edge, _ = edge_of(
+        result_frame({"resultType": "input_required", "inputRequests": asked}), result_frame({"resultType": "complete"})
+    )
+    exchange = Spoken("tools/call", {})
+    await edge(exchange)
+    assert len(exchange.asked) == len(asked)

@@ -40,6 +40,7 @@ def test_a_proper_url(url, origin):
         "http://x/\n",
         "http://x/\x00",
         "http://x\\y/",
+        "http://127.0.0.1/a\\b",  # a slash to some who read URLs
         "http://exämple.com/",
         "http://x/#top",
         "http://x/#",

@@ -9,9 +9,8 @@ import warnings
 
 import pytest
 
-from interlock.revisions.identity import Identity
-from interlock.revisions.stateless_http_client import StatelessHttpClient
-from interlock.revisions.table import NEWEST
+from interlock.revisions.client_edge import ClientEdge
+from interlock.revisions.table import REVISIONS
 from interlock.transport import outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
@@ -31,9 +30,7 @@ from interlock.wire.frames import encode, read_frame
 from interlock.wire.limits import Limits
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
-from interlock.wire.types.common import Implementation
 from support.certificates import self_signed
-from support.doubles import Spoken
 from support.http_peer import HttpPeer, answer, chunk, chunked, event, events, http, notice, refusal, result
 
 PATIENT = Patience(idle=None, total=20)
@@ -650,16 +647,6 @@ async def test_a_notification_is_accepted(reply):
     assert request.header("mcp-method") == "notifications/x"
 
 
-async def test_a_notification_says_the_version_that_is_spoken():
-    """It has no envelope that would."""
-    async with linked(bodies(lambda r: http(202))) as (link, peer):
-        await link.tell("notifications/x", {})
-        me = Identity(Implementation(name="c", version="1"), {}, Spoken("", {}))
-        link.adopt(StatelessHttpClient(link, NEWEST, me, {}))
-        await link.tell("notifications/x", {})
-    assert [request.header("mcp-protocol-version") for request in peer.requests] == [None, NEWEST.name]
-
-
 async def test_a_notification_that_is_refused_says_why():
     replies = [
         http(400, b'{"jsonrpc":"2.0","error":{"code":-32601,"message":"unknown"}}'),
@@ -781,3 +768,37 @@ async def test_a_head_that_breaks_off_is_not_shown():
         with pytest.raises(ConnectionLost) as caught:
             await call(link)
     assert "secret" not in str(caught.value) and "closed it before it answered" in str(caught.value)
+
+
+async def test_the_version_in_the_header_is_the_one_in_the_message():
+    async with linked(bodies(lambda r: result(r, {}))) as (link, peer):
+        link.adopt(ClientEdge(link, REVISIONS["2025-11-25"], {}))
+        await call(link)
+        await link.call("x", {}, patience=PATIENT)
+    assert [each.header("mcp-protocol-version") for each in peer.requests] == ["2026-07-28", "2025-11-25"]
+
+
+async def test_who_gives_up_waiting_for_the_end_does_not_stop_it(monkeypatch):
+    goes_on = asyncio.Event()
+    link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
+    monkeypatch.setattr(link._outbound, "close", goes_on.wait)
+    closing = asyncio.ensure_future(link.close())
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    await asyncio.wait([closing])
+    goes_on.set()
+    await link.close()
+    assert closing.cancelled() and link._closing.done()
+
+
+async def test_what_is_being_told_ends_with_the_link(monkeypatch):
+    async def never(*_):
+        await asyncio.Event().wait()
+
+    link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
+    monkeypatch.setattr(link._outbound, "accepted", never)
+    telling = asyncio.ensure_future(link.tell("notifications/x", None))
+    await asyncio.sleep(0.01)
+    await link.close()
+    with pytest.raises(ConnectionClosed):
+        await asyncio.wait_for(telling, 20)

@@ -77,10 +77,19 @@ async def test_what_is_delivered_is_waited_for():
 async def test_a_request_nobody_waits_for_is_let_go():
     carrier = await opened()
     carrier.send(encode_call(1, "x", {}))
-    carrier.let_go(1)
-    carrier.let_go(2)
+    assert carrier.let_go(1)
+    assert carrier.let_go(2)
     await asyncio.sleep(0.01)
     assert carrier._requests == {} and len(carrier._errands) == 0
+    await carrier.close()
+
+
+async def test_a_request_that_somebody_else_ended_is_not_spoken_of():
+    """All tasks of the loop are cancelled at its end: nothing new is begun then."""
+    carrier = await opened()
+    carrier.send(encode_call(1, "x", {}))
+    carrier._requests[1].cancel()
+    assert not carrier.let_go(1)
     await carrier.close()
 
 

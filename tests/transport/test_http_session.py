@@ -52,6 +52,18 @@ async def test_a_session_id_that_is_none_is_refused(given):
             pass
 
 
+@pytest.mark.parametrize("status", [400, 404])
+async def test_a_refusal_to_begin_gives_no_session(status):
+    peer = HttpPeer(handshake(initialize=lambda r, s: http(status, b"", "Mcp-Session-Id: s1")))
+    async with peer:
+        client = Client(peer.url, revision="2025-11-25", verdicts=Verdicts())
+        with pytest.raises(HttpStatus) as refused:
+            await client.open()
+        await client.close()
+    assert refused.value.status == status
+    assert not of(peer, "DELETE") and {each.header("mcp-session-id") for each in peer.requests} == {None}
+
+
 async def test_a_session_id_is_taken_from_the_answer_to_initialize_only():
     def call(request, stream):
         return ok(request, stream).replace(b"\r\n", b"\r\nMcp-Session-Id: other\r\n", 1)
@@ -60,6 +72,17 @@ async def test_a_session_id_is_taken_from_the_answer_to_initialize_only():
         await client.call_tool("t")
         await client.call_tool("t")
     assert {request.header("mcp-session-id") for request in peer.requests[1:]} == {"s1"}
+
+
+async def test_a_cancellation_has_the_headers_of_nobody_elses_call():
+    async def call(request, stream):
+        await stream.gone()
+
+    async with talking(handshake(tools_call=call)) as (client, peer):
+        with pytest.raises(CallTimeout):
+            await client.call_tool("t", headers={"X-Who": "me"}, timeout=0.05)
+        await until(lambda: of(peer, "notifications/cancelled"))
+    assert [each.header("x-who") for each in of(peer, "notifications/cancelled")] == [None]
 
 
 async def test_calls_run_side_by_side():
@@ -487,7 +510,7 @@ async def test_a_session_lost_in_the_middle_of_a_call_fails_it():
     assert len(of(peer, "initialize")) == 2
 
 
-async def test_calls_that_are_turned_away_together_are_all_said_again():
+async def test_calls_that_are_turned_away_together_are_all_said_again(monkeypatch):
     """As after a restart of the server: each call hears of it, and one new session serves them all."""
     together = asyncio.Barrier(5)
 
@@ -501,9 +524,12 @@ async def test_calls_that_are_turned_away_together_are_all_said_again():
     names = ["s1", "s2"]
     script = handshake(initialize=lambda r, s: handshake(session=names.pop(0))(r, s), tools_call=call)
     async with talking(script) as (client, peer):
+        line, ends = client._edge.link, []
+        monkeypatch.setattr(line, "fail", lambda error, fail=line.fail: (ends.append(error), fail(error)))
         results = await asyncio.gather(*(client.call_tool("t") for _ in range(5)))
     assert [each.text for each in results] == ["ok"] * 5
-    assert len(of(peer, "initialize")) == 2
+    assert len(of(peer, "initialize")) == 2 and len(ends) == 1
+    assert {each.header("mcp-session-id") for each in of(peer, "DELETE")} == {"s2"}  # the other one is gone
 
 
 async def test_a_404_without_a_session_is_only_a_status():
@@ -543,6 +569,42 @@ async def test_resuming_finds_out_too():
     async with talking(script) as (client, _):
         with pytest.raises(SessionGone):
             await client.call_tool("t")
+
+
+async def test_a_resumed_stream_that_gives_no_place_to_go_on_from_is_lost():
+    def listening(request, stream):
+        return http(405) if request.header("last-event-id") is None else chunked() + sse(id="\u00e9") + ended
+
+    script = handshake(GET=listening, tools_call=events(sse(id="p1"), ended))
+    async with talking(script) as (client, peer):
+        with pytest.raises(ConnectionLost, match="ended the stream without an answer"):
+            await client.call_tool("t")
+    assert [each.header("last-event-id") for each in of(peer, "GET")] == [None, "p1"]
+
+
+async def test_the_stream_of_the_server_takes_the_place_of_no_call(monkeypatch):
+    monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
+
+    async def listening(request, stream):
+        await stream.write(chunked())
+        await stream.gone()
+
+    async with talking(handshake(GET=listening, tools_call=ok)) as (client, peer):
+        await until(lambda: of(peer, "GET"))
+        assert (await client.call_tool("t")).text == "ok"
+
+
+async def test_the_stream_of_the_server_is_asked_for_less_and_less_while_there_is_none(monkeypatch):
+    fruitless = []
+
+    def wait(events):
+        fruitless.append(events._fruitless)
+        return 0.001
+
+    monkeypatch.setattr(event_reader.EventReader, "wait", property(wait))
+    async with talking(handshake(GET=lambda r, s: http(503), tools_call=ok)):
+        await until(lambda: len(fruitless) >= 3)
+    assert fruitless[:3] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("reply", [http(405), http(404), http(500), b"nonsense", b""])

@@ -1,16 +1,19 @@
 """transport/outbound.py: the guards that stand around every request, whoever makes it."""
 
 import asyncio
+import errno
 import gc
 import socket
 import warnings
 import weakref
 
+import aiohttp
 import pytest
 
 from interlock.transport import outbound, socket_pool
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.outbound import Errands, Outbound, drain
+from interlock.transport.plain_http import NotReached
 from interlock.wire.errors import (
     BadResult,
     CallTimeout,
@@ -68,6 +71,39 @@ async def test_nothing_leaves_for_another_origin(verb):
         assert (await ask(out, verb))[0].status == 307
         await out.close()
     assert other.connections == 0
+
+
+class Recording:
+    """Credentials that are made for one URL each, and renewed once."""
+
+    def __init__(self):
+        self.made, self.judged, self.mended = [], [], 0
+
+    async def headers(self, verb, url):
+        self.made.append((verb, url))
+        return {"Authorization": f"Bearer {len(self.made)}"}
+
+    def refused(self, reply, url):
+        self.judged.append((reply.status, url))
+        return reply.status == 401
+
+    async def mend(self):
+        self.mended += 1
+
+
+async def test_credentials_are_made_for_the_url_that_is_asked_and_mended_there():
+    def script(request, stream):
+        if request.path == "/mcp":
+            return http(307, b"", "Location: /there")
+        return http(401 if request.header("authorization") == "Bearer 2" else 200, b"{}")
+
+    async with HttpPeer(script) as peer:
+        credentials, there = Recording(), peer.url.replace("/mcp", "/there")
+        out = Outbound(endpoint_of(peer.url), begin=lambda: credentials)
+        assert (await ask(out, "POST", b"{}"))[0].status == 200
+        await out.close()
+    assert credentials.made == [("POST", peer.url), ("POST", there), ("POST", there)]
+    assert (credentials.judged, credentials.mended) == ([(401, there), (200, there)], 1)
 
 
 # --- one pool ---
@@ -192,6 +228,7 @@ async def test_a_body_is_bounded(form):
 
 @pytest.mark.parametrize(("bound", "value"), [("_LINGER", 0.02), ("_LEFTOVER", 100)])
 async def test_what_is_left_of_a_body_is_not_read_for_ever(monkeypatch, bound, value):
+    monkeypatch.setattr(outbound, "_LINGER", 1000.0)
     monkeypatch.setattr(outbound, bound, value)
 
     async def script(request, stream):
@@ -202,7 +239,7 @@ async def test_what_is_left_of_a_body_is_not_read_for_ever(monkeypatch, bound, v
 
     async with HttpPeer(script) as peer:
         out = Outbound(endpoint_of(peer.url))
-        async with out.sent("GET", None, {}) as (_, response):
+        async with asyncio.timeout(20), out.sent("GET", None, {}) as (_, response):
             await drain(response)
         await out.close()
 
@@ -259,7 +296,29 @@ async def test_the_end_is_the_reason_from_then_on():
     out = Outbound(endpoint_of("http://127.0.0.1:1/"))
     assert isinstance(out.as_ours(OSError("x"), "m", True), ConnectionLost)
     out.end = ConnectionClosed("closed")
-    assert isinstance(out.as_ours(OSError("x"), "m", True), ConnectionClosed)
+    for begun, sent in ((True, True), (False, None)):
+        told = out.as_ours(OSError("x"), "m", begun)
+        assert isinstance(told, ConnectionClosed) and told.sent is sent
+    await out.close()
+
+
+async def test_why_there_is_no_connection_is_said_in_words():
+    out = Outbound(endpoint_of("http://127.0.0.1:1/"))
+    for reason, words in (
+        (NotReached(socket.EAI_NONAME, "Name or service not known"), "127.0.0.1:1: Name or service not known"),
+        (NotReached(errno.ENETUNREACH, "x"), "Network is unreachable"),
+        (NotReached(), "it was closed before TLS was agreed on"),
+    ):
+        told = out.as_ours(reason, "m", False)
+        assert words in str(told) and told.sent is False
+    await out.close()
+
+
+async def test_a_server_that_goes_before_its_answer_is_told_without_what_it_said():
+    out = Outbound(endpoint_of("https://127.0.0.1:1/"))
+    said = aiohttp.http.RawResponseMessage(aiohttp.HttpVersion11, 200, "secret", None, (), True, None, False, True)
+    told = str(out.as_ours(aiohttp.ServerDisconnectedError(said), "m", True))
+    assert told.endswith("broke: the server closed it before it answered")
     await out.close()
 
 
@@ -295,6 +354,14 @@ async def test_one_of_them_may_end_the_others():
     other = errands.start(asyncio.sleep(1000))
     await errands.run(errands.end())
     assert other.cancelled()
+
+
+async def test_an_errand_begun_behind_the_end_ends_at_once():
+    errands = Errands(asyncio.get_running_loop())
+    await errands.end()
+    late = errands.start(asyncio.Event().wait())
+    await asyncio.wait([late], timeout=20)
+    assert late.cancelled()
 
 
 async def test_an_errand_begun_by_one_that_is_just_ended_ends_too():

@@ -263,10 +263,12 @@ async def test_a_connection_that_goes_before_it_answers_is_told(error, told):
     [
         (b"SSH-2.0-x\r\n", None),
         (b"HTTP/1.1 200 OK\r\nA: " + b"x" * 9000 + b"\r\n\r\n", "longer than 8190"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A" * 9000 + b": x\r\n\r\n", "longer than 8190"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 129 + b"\r\n", "more than 128"),
         ([b"HTTP/1.1 200 " + b"x" * 5_000, b"x" * 5_000], "first line is longer than 8190"),
         ([b"HTTP/1.1 200 OK\r\nA: " + b"x" * 40_000, b"x" * 40_000], "longer than 65536"),
         (b"HTTP/1.1 101 Switch\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
+        (b"HTTP/1.1 101 Switch\r\n\r\n", "another protocol"),
         (HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", None),
         (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", None),
     ],
@@ -302,3 +304,24 @@ async def test_closing_a_response_cuts_its_connection():
     found, response = await answered(HEAD + b"Content-Length: 4\r\n\r\n")
     response.close()
     assert found.transport.done == ["abort"] and not found.usable
+
+
+async def test_what_was_read_makes_room_for_as_much_again():
+    found, response = await answered(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    for _ in range(3):
+        found.data_received(b"%x\r\n%s\r\n" % (100_000, b"x" * 100_000))
+        assert len(response.read_nowait()) == 100_000
+    assert found.transport.done == []
+
+
+async def test_what_is_over_is_not_read_on():
+    found, response = await answered(HEAD + b"Content-Length: 999999\r\n\r\n")
+    found.data_received(b"x" * 200_000)
+    found.abort()
+    assert len(response.read_nowait()) == 200_000
+    assert found.transport.done == ["pause", "abort"]
+
+
+def test_of_two_headers_the_first_one_counts():
+    headers = PlainHeaders([("a", "1"), ("b", "2"), ("a", "3")])
+    assert (headers.get("A"), headers.getall("A", [])) == ("1", ["1", "3"])

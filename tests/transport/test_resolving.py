@@ -52,6 +52,19 @@ async def test_a_name_is_asked_for_once_and_its_address_is_the_one_connected_to(
     assert names.connected == [OUTSIDE]
 
 
+async def test_a_name_is_asked_for_anew_with_each_connection(monkeypatch):
+    """Also while others use the pool: an address that somebody else was led to is not taken over."""
+    names = Names(monkeypatch, {"x.example": [[OUTSIDE], ["127.0.0.1"]]})
+    keeps, endpoint = Outbound(endpoint_of("https://127.0.0.1:1/")), endpoint_of("https://x.example/", policy=NAMED)
+    keeps._opened()
+    with pytest.raises(ConnectionLost):
+        await fetch(endpoint)
+    with pytest.raises(RemoteError, match="has an address of this machine"):
+        await fetch(endpoint)
+    assert (names.asked, names.connected) == (["x.example"] * 2, [OUTSIDE])
+    await keeps.close()
+
+
 async def test_host_is_the_name_and_not_the_address(monkeypatch):
     names = Names(monkeypatch, {"x.example": ["127.0.0.1"]})
     async with HttpPeer(lambda request, stream: http(200, b"here")) as peer:
@@ -106,3 +119,15 @@ async def test_a_socket_without_a_peer_is_dead():
     for transport in (None, Dead()):
         with pytest.raises(ConnectionResetError):
             check_peer(transport)
+
+
+async def test_a_socket_is_judged_by_who_wants_to_use_it():
+    class Inside:
+        def get_extra_info(self, name):
+            return ("127.0.0.1", 443)
+
+    permit_in_force.set(permit_of(TYPED, "https", "x.example"))
+    check_peer(Inside())
+    permit_in_force.set(permit_of(NAMED, "https", "x.example"))
+    with pytest.raises(RemoteError, match="may not reach"):
+        check_peer(Inside())

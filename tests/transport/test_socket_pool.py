@@ -1,12 +1,14 @@
 """transport/socket_pool.py: which sockets are opened, judged, used again and closed, with TLS and without."""
 
 import asyncio
+import gzip
 import socket
 import ssl
 import sys
 from weakref import WeakSet
 
 import pytest
+import yarl
 
 from interlock.transport import socket_pool
 from interlock.transport.endpoints import endpoint_of
@@ -72,6 +74,75 @@ async def test_a_body_nobody_wants_closes_its_socket(peer_of):
             pass
         await asyncio.wait_for(gone.wait(), 20)
         await out.close()
+
+
+async def test_closing_tells_who_reads(peer_of):
+    async def script(request, stream):
+        await stream.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+        await stream.gone()
+
+    async with peer_of(script) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"{}", {}) as (_, response):
+            assert await response.content.readany() == b"half"
+            reading = asyncio.ensure_future(response.content.readany())
+            await asyncio.sleep(0)
+            await out.close()
+            await asyncio.wait([reading], timeout=20)
+            assert isinstance(reading.exception(), Exception)
+
+
+async def test_what_was_read_whole_may_outlive_its_client(peer_of):
+    async with peer_of(lambda r, s: http(200, b"{}")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"{}", {}) as (_, response):
+            assert await out.whole(response, "x") == b"{}"
+            await out.close()
+
+
+async def test_nothing_of_the_environment_and_of_other_answers_goes_along(peer_of, monkeypatch, tmp_path):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with peer_of(lambda r, s: http(200, b"{}", "Set-Cookie: a=b; Path=/")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        for _ in range(2):
+            assert (await ask(out))[0].status == 200
+        await out.close()
+    for request in peer.requests:
+        assert request.header("authorization") is None and request.header("cookie") is None
+
+
+async def test_the_library_keeps_no_cookie():
+    out, url = Outbound(endpoint_of("https://x.example/")), yarl.URL("https://x.example/")
+    jar = out._opened().session.cookie_jar
+    jar.update_cookies({"a": "b"}, url)
+    assert not jar.filter_cookies(url)
+    await out.close()
+
+
+async def test_what_is_packed_stays_packed(peer_of):
+    bomb = gzip.compress(bytes(1_000_000))
+    async with peer_of(lambda r, s: http(200, bomb, "Content-Encoding: gzip")) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        reply, body = await ask(out)
+        assert (body, reply.packed) == (bomb, "gzip")
+        await out.close()
+
+
+async def test_a_peer_that_does_not_hear_the_goodbye_keeps_no_socket(peer_of):
+    async def script(request, stream):
+        stream.reader._transport.pause_reading()
+        return http(200, b"{}")
+
+    async with peer_of(script) as peer:
+        out = Outbound(endpoint_of(peer.url))
+        await ask(out)
+        held = [*out._opened().sockets]
+        await out.close()
+        assert held and all(each.fileno() < 0 for each in held)
 
 
 async def test_a_large_body_arrives_whole(peer_of):
@@ -174,3 +245,55 @@ async def test_a_socket_that_was_closed_meanwhile_is_not_used():
             await until(lambda: all(each.fileno() < 0 for each in out._opened().sockets))
         await out.close()
     assert peer.connections == 2
+
+
+async def test_a_socket_that_waited_long_is_closed_and_not_used():
+    async with HttpPeer(lambda r, s: http(200)) as peer:
+        plain, place = sockets(), place_of(peer.url)
+        old = await plain.connection(place, permit())
+        plain.keep(place, old)
+        old.since -= 2 * socket_pool._REUSED_FOR
+        new = await plain.connection(place, permit())
+        assert new is not old and old.transport.is_closing()
+        new.abort()
+        plain.close()
+        await asyncio.sleep(0)
+
+
+async def test_a_socket_that_was_gone_before_we_looked_is_not_reached():
+    class Gone:
+        """Of a peer that nobody can name any more."""
+
+        address = ""
+
+        def abort(self):
+            done.append("aborted")
+
+    class Loop:
+        async def sock_connect(self, *_):
+            pass
+
+        async def create_connection(self, *_, sock):
+            sock.close()
+            return None, Gone()
+
+    done = []
+    with pytest.raises(NotReached, match="closed as soon as it was there"):
+        await PlainSockets(Loop(), WeakSet()).connection(place_of("http://127.0.0.1:1/mcp"), permit())
+    assert done == ["aborted"]
+
+
+async def test_a_request_nobody_waits_for_leaves_no_socket_at_a_peer_that_answered_and_does_not_read(peer_of):
+    async def script(_, stream):
+        stream.reader._transport.pause_reading()
+        await stream.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+        await asyncio.Event().wait()
+
+    peer = peer_of(script)
+    peer.read = False
+    async with peer:
+        out = Outbound(endpoint_of(peer.url))
+        async with out.sent("POST", b"x" * 30_000_000, {}):
+            pass
+        await until(lambda: all(each.fileno() < 0 for each in out._opened().sockets))
+        await out.close()

@@ -4,18 +4,20 @@ import asyncio
 
 import pytest
 
-from interlock.transport import sse_session
+from interlock.transport import outbound, sse_session
 from interlock.wire.errors import (
     ConnectionClosed,
     ConnectionEnded,
+    ConnectionLost,
+    HandshakeFailed,
     HttpStatus,
     PeerClosed,
-    RemoteError,
 )
 from interlock.wire.limits import Limits
-from support.http_handshake import asked, ended, old_server, sse
+from support.http_handshake import asked, ended, final, old_server, sse
 from support.http_peer import chunk, chunked, http
 from support.http_session_talk import talking as talking_to_a_peer
+from support.http_session_talk import until
 
 OLDEST = "2024-11-05"
 
@@ -58,15 +60,14 @@ async def test_an_address_of_the_same_origin_is_taken(endpoint):
         "http://127.0.0.1:1/m",
         "file:///etc",
         "http://[",
+        "/a b",
     ],
 )
 async def test_an_address_of_another_origin_gets_nothing(endpoint):
     server = old_server(endpoint)
-    with pytest.raises(HttpStatus) as caught:
+    with pytest.raises(HandshakeFailed, match="no address of its own origin"):
         async with talking(server):
             pass
-    assert isinstance(caught.value.__cause__, RemoteError)
-    assert "another origin" in str(caught.value.__cause__)
     assert server.posts == []
 
 
@@ -197,3 +198,42 @@ async def test_an_event_without_end_ends_the_session():
             while client._lost is None:
                 await asyncio.sleep(0.005)
         assert "more than 2000 bytes" in str(client._lost)
+
+
+async def test_only_messages_are_heard():
+    async with talking() as (client, server, _):
+        server.accept = 200  # taken, and answered here
+        waiting = asyncio.ensure_future(client.call_tool("t"))
+        await until(lambda: len(server.posts) == 3)
+        told = final(server.posts[-1], content=[{"type": "text", "text": "hidden"}])
+        await server.stream.write(sse(told, name="other") + sse(final(server.posts[-1])))
+        assert (await waiting).text == "ok"
+
+
+async def test_an_address_stands_beside_the_place_that_named_it():
+    server = old_server("messages?x=1")
+
+    def script(request, stream):
+        if request.verb == "GET" and request.path == "/mcp":
+            return http(307, b"", "Location: /deep/sse")
+        return server(request, stream)
+
+    async with talking(script) as (client, _, _):
+        assert (await client.call_tool("t")).text == "ok"
+    assert {request.path for request in server.posts} == {"/deep/messages?x=1"}
+
+
+async def test_the_stream_takes_the_place_of_no_call(monkeypatch):
+    monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
+    async with talking() as (client, _, _):
+        assert (await client.call_tool("t")).text == "ok"
+
+
+async def test_an_event_without_an_end_loses_the_session():
+    async with talking(limits=Limits(message_bytes=1000)) as (client, server, _):
+        server.accept = 200  # taken, and never answered
+        waiting = asyncio.ensure_future(client.call_tool("t"))
+        await until(lambda: len(server.posts) == 3)
+        await server.stream.write(chunk(b"data: " + b"x" * 2000))
+        with pytest.raises(ConnectionLost, match="an event of more than 1000 bytes"):
+            await waiting

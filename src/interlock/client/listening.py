@@ -21,7 +21,7 @@ import msgspec
 
 from ..revisions.client_edge import ClientEdge, NotOffered
 from ..wire.display import display
-from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, InterlockError, LocalError
+from ..wire.errors import CallTimeout, ConnectionClosed, ConnectionEnded, InterlockError, LocalError, MethodNotFound
 from ..wire.exchange import Params, Result
 from ..wire.limits import LONGEST_URI, MOST_SUBSCRIPTIONS
 from ..wire.link import Patience
@@ -118,7 +118,7 @@ class Listening:
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
         self._refusal: NotOffered | None = None
-        self.over = False
+        self.leaving = self.over = False
 
     @property
     def missing(self) -> Wanted:
@@ -188,6 +188,7 @@ class Listening:
     async def _close(self) -> None:
         task = self._task
         if task is not None and task is not asyncio.current_task():
+            self.leaving = True
             task.cancel()
             await asyncio.wait([task])
         self._end(None)
@@ -227,6 +228,7 @@ class Listening:
         if not honoured:
             told = ", ".join(self._words())
             self._refusal = NotOffered(f"the server tells of no change of what was asked for ({told})")
+            self.leaving = True
             task.cancel()
             return
         self.honoured = honoured
@@ -299,7 +301,6 @@ class Hub:
         self.listenings: set[Listening] = set()
         self._watched: dict[str, int] = {}  # handshake: who watches it is counted, the server is told once
         self._ends: set[asyncio.Future[ConnectionEnded]] = set()
-        self._closing = False
 
     # --- what happens on the connection -----------------------------------------------------------
 
@@ -315,8 +316,7 @@ class Hub:
                 end.set_result(error)
 
     async def close(self) -> None:
-        """The client goes: nothing is taken back, as the whole connection is."""
-        self._closing = True
+        """The client goes, and sends nothing any more: nothing is taken back, as the whole connection is."""
         for listening in [*self.listenings]:
             await listening._close()  # pyright: ignore[reportPrivateUsage] - this is its other half
 
@@ -339,7 +339,10 @@ class Hub:
                 self.told(change, listening)
 
         params = {"notifications": listening.wanted.as_filter()}
-        await self._request("subscriptions/listen", params, on_notification=told, timeout=_FOREVER)
+        try:
+            await self._request("subscriptions/listen", params, on_notification=told, timeout=_FOREVER)
+        except MethodNotFound as refused:
+            raise NotOffered("the server has no subscriptions/listen: it tells of no changes") from refused
 
     async def _listen_by_notices(self, listening: Listening, edge: ClientEdge) -> None:
         end = asyncio.get_running_loop().create_future()
@@ -350,11 +353,14 @@ class Hub:
             await self._each("resources/subscribe", [uri for uri in uris if self._count(uri, 1) == 1])
             lists: dict[str, Any] = {kind: can(f"{kind}.listChanged") for kind in wanted.lists()}
             listening.acknowledged(Wanted(**lists, uris=uris))
-            raise cast(ConnectionEnded, await end).for_call("listen", None)
-        finally:
+            # shielded: who stops listening must not be taken for the end of the connection
+            raise cast(ConnectionEnded, await asyncio.shield(end)).for_call("listen", None)
+        except BaseException as error:
             self._ends.discard(end)
-            if not end.done() and not self._closing:
+            loop_ends = isinstance(error, asyncio.CancelledError) and not listening.leaving  # nobody would answer
+            if not end.done() and not loop_ends:
                 await self._take_back(uris)
+            raise
 
     def _count(self, uri: str, change: int) -> int:
         count = self._watched[uri] = self._watched.get(uri, 0) + change

@@ -305,8 +305,6 @@ class Supervisor:
         if edge is None or _is_over(edge):
             edge = await self._open()
             self._ready_at = self._clock()
-        if self.state != "recovering":
-            return
         self._heard_at = self._clock()
         self._to("ready")
         for notice, kind in CHANGE_OF.items():

@@ -128,6 +128,8 @@ class HttpProber:
             await older.open()
         except BaseException as error:
             await older.close()
+            if isinstance(error, BadResult):
+                raise error from refused  # there is such a stream: what is wrong with it is what matters
             if isinstance(error, InterlockError):
                 raise refused from error  # no such stream either: what it said first is what it meant
             raise

@@ -168,7 +168,7 @@ def status_error(reply: Reply, method: str, told: str = "") -> HttpStatus:
         advice = f"the server points to {where}, which is not followed: give the client the URL that answers itself"
     elif not advice:
         advice = "the server failed: look at its log" if reply.status >= 500 else "the server refused the request"
-    if reply.retry_after is not None and reply.retry_after.isdigit():
+    if reply.retry_after is not None and reply.retry_after.isascii() and reply.retry_after.isdigit():
         advice += f" (it says: after {display(reply.retry_after, 20)} s)"
     if told:
         advice += f"; it said: {display(told, 200)}"

@@ -149,7 +149,7 @@ class Prober:
 
     async def _discover_again(self, line: Line, revision: Revision) -> ClientEdge:
         try:
-            edge = await self._discovery.on(line, revision, retry=False)
+            edge = await self._discovery.on(line, revision)
         except BaseException as error:
             await line.close()
             if isinstance(error, Legacy):

@@ -68,13 +68,13 @@ class HttpSession(Posting):
                     self._session = session_in(reply)
                 await self._read(id, method, reply, response, events)
         except Exception as error:
-            if isinstance(error, InterlockError) or events.after is None or self._outbound.end is not None:
+            if isinstance(error, InterlockError) or events.after is None:
                 self._receiver.failed(id, self._outbound.as_ours(error, method, begun))
                 return
             log.debug("= the stream of %s broke: %.200r", method, error)
         finally:
             self._unanswered.pop(id, None)
-        if events.after is not None and self._receiver.waits_for(id):
+        if events.after is not None:
             await self._resume(id, method, events)
 
     async def _read(self, id: Id, method: str, reply: Reply, response: Response, events: EventReader) -> None:
@@ -141,8 +141,8 @@ class HttpSession(Posting):
         if reply.status == 404 and self._session is not None:
             self._receiver.fail(self._gone())
             return
-        told = f"{method}: the stream broke, and the server does not resume it ({display(str(why), 200)})"
-        self._receiver.failed(id, lost(told, True))
+        told = f"the stream broke, and the server does not resume it ({display(str(why), 200)})"
+        self._receiver.failed(id, lost(f"{method}: {told}: call again if that is safe", True))
 
     # --- what is no request -----------------------------------------------------------------------
 
@@ -206,8 +206,6 @@ class HttpSession(Posting):
         Those that were sent together find out together, so each has a moment to hear it for itself.
         """
         self._turned_away[id] = method
-        if len(self._turned_away) > 1:
-            return  # the first one speaks for all
         others = [task for task in self._unanswered.values() if task is not None]
         if others:
             await asyncio.wait(others, timeout=_HEARD_TOO)

@@ -30,7 +30,7 @@ from ..wire.errors import (
 )
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from .bare_errors import bare
+from .bare_errors import complaint, distrust
 from .endpoints import Endpoint
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
@@ -49,6 +49,7 @@ _CONNECTIONS = 256  # requests of one client that may hold a socket at once; a f
 _LINGER = 1.0  # seconds a body may take to end after what was wanted before its socket is closed instead of reused
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
+_TURNS_TO_TELL = 3  # of the loop, in which those who read hear that they were cut off; through TLS it takes two
 _ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 
 
@@ -100,12 +101,11 @@ class Outbound:
                 response = await self._leased(lease, verb, at, body, said, hop > 0)
                 try:
                     reply = _reply_of(response)
-                    further = self.endpoint.redirected(reply.location or "", at) if is_redirect(reply, verb) else None
-                    if further is None or hop == _REDIRECTS:
-                        if credentials is None or not credentials.refused(reply, at):
-                            yield reply, response
-                            return
-                        further = None
+                    led_on = hop < _REDIRECTS and is_redirect(reply, verb)
+                    further = self.endpoint.redirected(reply.location or "", at) if led_on else None
+                    if further is None and (credentials is None or not credentials.refused(reply, at)):
+                        yield reply, response
+                        return
                 finally:
                     self._let_go(response, lease)
                 if further is not None:
@@ -141,15 +141,9 @@ class Outbound:
         if response.connection is not None:  # not read to its end: nobody can use this socket again
             response.close()
             self._cut(lease)
-        elif isinstance(response, PlainResponse):
-            self._put_aside(response)
-        self._used.difference_update(lease)
-
-    def _put_aside(self, response: PlainResponse) -> None:
-        if self._pool is None:
-            response.carrier.abort()  # all is over
-        else:
+        elif isinstance(response, PlainResponse) and self._pool is not None:  # without one all was cut off
             self._pool.plain.keep(place_of(response.url), response.carrier)
+        self._used.difference_update(lease)
 
     def _cut(self, lease: list[asyncio.Transport]) -> None:
         """A peer that does not read must not hold what we wrote, and the socket with it."""
@@ -256,11 +250,11 @@ class Outbound:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientSSLError):
-            return lost(f"{what}: no trusted connection to {where}: {told}", False)
+            return lost(f"{what}: no trusted connection to {where}: {distrust(error)}", False)
         if isinstance(error, aiohttp.ClientConnectorError):
             return lost(f"{what}: could not connect to {where}: {_reason(error.os_error)}", False)
         if isinstance(error, aiohttp.ClientResponseError):
-            return RemoteError(f"{what}: {where} does not speak proper HTTP: {display(bare(error).message, 200)}")
+            return RemoteError(f"{what}: {where} does not speak proper HTTP: {complaint(error)}")
         if self.end is not None:
             return self.end.for_call(what, True if begun else None)
         if isinstance(error, aiohttp.ServerDisconnectedError):
@@ -272,8 +266,8 @@ class Outbound:
         used = [*self._used]
         for transport in used:
             transport.abort()
-        if used:
-            await asyncio.sleep(0)  # those who read are told in the next turn; the library forgets them when it closes
+        for _ in range(_TURNS_TO_TELL if used else 0):
+            await asyncio.sleep(0)  # those who read are told before the library, which forgets them, closes
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.leave()
@@ -371,4 +365,4 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.ECONNREFUSED:
         return "connection refused; is the server running?"
     known = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
-    return display(known or str(error), 200)
+    return display(known or str(error) or "it was closed before TLS was agreed on; does it speak TLS?", 200)

@@ -123,7 +123,7 @@ class PlainResponse:
 
     def is_eof(self) -> bool:
         """Has all of it come?"""
-        return self.connection is None and self._error is None
+        return self.connection is None
 
     def read_nowait(self) -> bytes:
         """What has come and was not read yet."""
@@ -277,8 +277,6 @@ class PlainConnection(asyncio.Protocol):
         if self._finished:  # behind what was asked for
             self._reusable = False
             self._end()
-        elif isinstance(error, self._tools.HttpParserUpgrade):
-            self._fail(Improper("it speaks another protocol from here on"))
         else:
             inner = error.__context__
             self._fail(inner if isinstance(inner, Improper) else Improper(str(error)))
@@ -307,7 +305,6 @@ class PlainConnection(asyncio.Protocol):
         head, response = self._head, self._response
         self._head = self._response = self._parser = None
         self.abort()
-        self.resume_writing()
         if head is not None and not head.done():
             head.set_exception(error)
         if response is not None:
@@ -354,7 +351,11 @@ class PlainConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if self._finished or status < 200:
+        if self._finished:
+            return
+        if status < 200:
+            if status == 101:
+                raise Improper("it speaks another protocol from here on")
             return
         head, self._head = self._head, None
         self._response = PlainResponse(self, self._url, status, PlainHeaders(self._lines))

@@ -175,7 +175,7 @@ class PlainSockets:
         """Close what nobody has used for so long."""
         oldest = self._loop.time() - _REUSED_FOR
         for key, waiting in list(self._idle.items()):
-            for each in [each for each in waiting if each.since <= oldest or not each.usable]:
+            for each in [each for each in waiting if each.since <= oldest]:
                 waiting.remove(each)
                 each.abort()
             if not waiting:

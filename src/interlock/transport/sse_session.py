@@ -73,7 +73,7 @@ class SseSession(Posting):
             for event in _events(parser, chunk):
                 if self._where is None:
                     self._where = self._announced(event, str(response.url))
-                    if self._where is not None and not self._ready.done():
+                    if self._where is not None:
                         self._ready.set_result(None)
                 elif event.name == "message" and event.data:
                     self._receiver.received(event.data)
@@ -85,7 +85,8 @@ class SseSession(Posting):
         named = event.data.decode("utf-8", "replace")
         where = self._endpoint.redirected(named, at)
         if where is None:
-            raise RemoteError(f"{_WHAT}: the server wants messages sent to {display(named, 200)!r}, another origin")
+            told = "which is no address of its own origin: have it name a path, like /messages"
+            raise BadResult(f"{_WHAT}: the server wants messages sent to {display(named, 200)!r}, {told}")
         return where
 
     async def _carry(self, id: Id, method: str, message: bytes) -> None:

@@ -302,6 +302,7 @@ class CannotAsk(Refused):
     """The client did not declare what this request needs of it, or its revision has no such question."""
 
     code = standard = -32021
+    hint = "a client answers only what it was given answers for: Client(elicit=, elicit_url=, sample=, roots=)"
 
 
 class UnsupportedVersion(Refused):
