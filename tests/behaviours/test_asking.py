@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client
+from interlock import Client, Context, Server
 from interlock.wire.errors import BadResult, CannotAsk, InvalidParams, MethodNotFound, Refused, RemoteError
 from support.http_socket import served
 from support.servers import asking
@@ -129,6 +129,26 @@ async def test_whatever_authors_wrap_around_a_question(carrier, revision, style)
         assert sorted(person.asked) == ["Bags?", "Pets?"]
         acts = (await client.call_tool("noted")).structured["acts"]
         assert set(acts) == {"cleaned"}  # `finally` runs in every round
+
+
+@pytest.mark.parametrize("asks", ["replay", "park"])
+@over_asking_revisions
+async def test_who_asks_until_an_answer_will_do_asks_again_in_every_revision(revision, asks):
+    """Under one key: the first answer, given for ever, would keep the function and its whole server busy for ever."""
+    server, entered = Server("again", version="1"), iter([1, 2, 9])
+
+    @server.tool(asks=asks)
+    async def enough(ctx: Context) -> str:
+        found = [await ctx.elicit("How many?", int, key="many")]
+        while found[-1] < 5:
+            found.append(await ctx.elicit("How many?", int, key="many"))
+        return str(found)
+
+    def elicit(params):
+        return {"action": "accept", "content": {"value": next(entered)}}
+
+    async with Client(server, revision=revision, elicit=elicit) as client:
+        assert (await client.call_tool("enough")).text == "[1, 2, 9]"
 
 
 @over_carriers

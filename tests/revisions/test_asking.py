@@ -66,6 +66,35 @@ def test_an_undeclared_one_names_what_is_missing():
     assert found.data == {"requiredCapabilities": {"sampling": {"tools": {}}}}
 
 
+def test_all_that_is_missing_is_named_at_once():
+    """A client that declares what it is told must not be told of the rest the next time."""
+    found = refused(Peer(), "elicitation/create", "elicitation.url")
+    assert (found.data, "elicitation.url" in found.message) == (
+        {"requiredCapabilities": {"elicitation": {"url": {}}}},
+        True,
+    )
+    found = refused(Peer(), "sampling/createMessage", "sampling", "sampling.tools")
+    assert found.data == {"requiredCapabilities": {"sampling": {"tools": {}}}}
+
+
+def test_forms_come_with_elicitation_as_a_whole():
+    assert refused(Peer(), "elicitation/create", "elicitation.form").data == {
+        "requiredCapabilities": {"elicitation": {}}
+    }
+    pages = Peer(capabilities=ClientCapabilities(elicitation={"url": {}}))
+    found = refused(pages, "elicitation/create", "elicitation.form")
+    assert found.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("method", "need"), [("elicitation/create", "elicitation.url"), ("sampling/createMessage", "sampling.tools")]
+)
+def test_what_a_revision_has_no_words_for_is_not_asked_whatever_was_declared(method, need):
+    with pytest.raises(CannotAsk, match=need):
+        check_can_ask(C, EVERYTHING, Question(method, {}, (need,)))
+    check_can_ask(D, EVERYTHING, Question(method, {}, (need,)))
+
+
 def test_a_method_that_is_no_question_is_never_asked():
     assert refused(EVERYTHING, "tools/call").data is None
 

@@ -137,6 +137,29 @@ def test_what_decides_is_said_once(name):
     assert refusal.status == 400
 
 
+@pytest.mark.parametrize("name", ["host", "origin", "content-type", "content-encoding"])
+def test_white_space_around_a_value_is_no_part_of_it(name):
+    """Not every HTTP parser takes it away (RFC 9110 §5.5)."""
+    said = {**GOOD, "origin": "http://localhost", "content-encoding": "identity"}
+    assert status(**{**said, name: f" \t{said[name]}\t "}) is None
+    assert status(**{**said, name: f" x{said[name]} "}) in (403, 415)
+
+
+def test_credentials_that_come_twice_are_refused_on_the_short_way_too():
+    lines = [(key.encode(), value.encode()) for key, value in {**GOOD, "content-length": "2"}.items()]
+    guard, key = Guard(body_bytes=100), (b"authorization", b"Bearer x")
+    assert guard.lets_through(Headers(lines)) and guard.lets_through(Headers([*lines, key]))
+    assert not guard.lets_through(Headers([*lines, key, key]))
+
+
+def test_nobody_is_let_through_by_rules_that_have_changed():
+    lines = [(key.encode(), value.encode()) for key, value in {**GOOD, "content-length": "2"}.items()]
+    guard, page = Guard(body_bytes=100), (b"origin", b"http://localhost")
+    assert guard.lets_through(Headers([*lines, page]))
+    guard.allow("*")  # every host is ours: that a page comes from one of them says nothing any more
+    assert not guard.lets_through(Headers([*lines, page]))
+
+
 # --- the body ---
 
 
@@ -165,7 +188,16 @@ def test_nothing_packed_is_read(coding, expected):
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    [("100", None), ("0", None), ("101", 413), ("9" * 30, 413), ("-1", 400), ("1e1", 400), ("²", 400)],
+    [
+        ("100", None),
+        ("0", None),
+        ("101", 413),
+        ("9" * 30, 413),
+        ("9" * 5000, 413),
+        ("-1", 400),
+        ("1e1", 400),
+        ("²", 400),
+    ],
 )
 def test_a_body_that_says_it_is_too_long_is_not_read(length, expected):
     assert status(content_length=length) == expected

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.revisions.answering import refuse
+from interlock.revisions.header_values import encode_value
 from interlock.revisions.http_rules import (
     STATUS,
     Headers,
@@ -25,6 +26,7 @@ from interlock.wire.errors import (
     CannotAsk,
     HeaderMismatch,
     InternalError,
+    LocalError,
     MethodNotFound,
     Refused,
     ResourceNotFound,
@@ -249,6 +251,22 @@ def test_text_for_hooks_is_complete():
 def test_text_for_hooks_has_every_value():
     lines = [(b"x-key", b"good"), (b"x-other", b"1"), (b"x-key", b"bad")]
     assert Headers(lines).as_text() == {"x-key": "good, bad", "x-other": "1"}
+
+
+@pytest.mark.parametrize("name", [" where", "where ", "a\x7fb", "a\tb"])
+def test_a_name_that_headers_cannot_say_as_it_is_is_not_believed_as_it_is(name):
+    """It travels encoded; the plain bytes, from a parser that lets them through, say something else."""
+    lines = [(b"mcp-protocol-version", V.encode()), (b"mcp-method", b"tools/call")]
+    encoded = (b"mcp-name", encode_value(name).encode())
+    check_routing(Headers([*lines, encoded]), V, "tools/call", name, True)
+    with pytest.raises(HeaderMismatch):
+        check_routing(Headers([*lines, (b"mcp-name", name.encode())]), V, "tools/call", name, True)
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding"])
+def test_a_refusal_does_not_say_itself_how_long_it_is(name):
+    with pytest.raises(LocalError, match="no header it can have"):
+        HttpRefusal(403, ((name, "5"),)).check()
 
 
 # --- the short way ---

@@ -8,7 +8,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.revisions.http_rules import Headers, status_of
-from interlock.revisions.http_side import HttpSide
+from interlock.revisions.http_side import HttpSide, OfSession
 from interlock.revisions.table import NEWEST, REVISIONS, pick
 from interlock.wire.errors import LocalError, Refused
 from interlock.wire.exchange import ANONYMOUS, Principal, Question
@@ -90,6 +90,13 @@ STEPS = [
     ({"method": "tools/call", "params": {"_meta": envelope()}}, {}, (400, -32602)),
     ({"method": "tools/list", "params": {"cursor": 5, "_meta": envelope()}}, {}, (400, -32602)),
     ({"method": "tools/call", "params": {"name": "where", "arguments": [], "_meta": envelope()}}, {}, (400, -32602)),
+    # params that cannot be read at all are judged last as well
+    ({"method": "tools/list", "params": {"cursor": 5, "_meta": envelope()}}, {"mcp-method": "x"}, (400, -32020)),
+    (
+        {"method": "tools/call", "params": {"name": "where", "arguments": 5, "_meta": envelope()}},
+        {"mcp-name": "who"},
+        (400, -32020),
+    ),
 ]
 
 
@@ -112,6 +119,15 @@ async def test_every_refusal_has_the_id_of_its_request(id):
 async def test_a_broken_envelope_is_never_taken_for_another_era(meta):
     found, _ = await verdict(message("tools/list", meta=meta))
     assert found == (400, -32602)
+
+
+@pytest.mark.parametrize("params", [{"cursor": 5}, {"cursor": 5, "_meta": {"progressToken": 1}}])
+async def test_params_of_a_session_that_cannot_be_read_are_its_affair(params):
+    side = HttpSide(a_server(), pick(None), sessions=True)
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+    work = side.request(read_frame(json.dumps(frame).encode()), Headers([]), WHO, Outlet())
+    with pytest.raises(OfSession):
+        await work[0]
 
 
 async def test_a_request_that_says_everything_is_served():

@@ -110,6 +110,7 @@ def test_nothing_is_expected_for_what_is_absent():
         ({"dry": True}, {"mcp-param-dry": "True"}),
         ({"dry": True}, {"mcp-param-dry": "1"}),
         ({"region": ["a"]}, {"mcp-param-region": "a"}),
+        ({"region": ["a"]}, {"mcp-param-region": "['a']"}),
     ],
 )
 def test_what_differs_is_refused(arguments, headers):

@@ -46,6 +46,39 @@ async def test_there_is_a_bound():
     await turns()
 
 
+async def test_nothing_is_begun_where_there_is_no_room():
+    begun = []
+
+    async def asks(exchange):
+        begun.append(1)
+        await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks, parked_runs=2, **PARKS)
+    await rounds()
+    assert (await rounds())["code"] == -32603 and begun == [1]
+    rounds.asker.parking.close()
+    await turns()
+
+
+async def test_a_run_that_finds_no_room_any_more_is_cancelled():
+    begun, ended = [], []
+
+    async def asks(exchange):
+        begun.append(1)
+        try:
+            await exchange.ask(form("A?", "a"))
+        finally:
+            ended.append(1)
+
+    rounds = Rounds(asks, parked_runs=2, **PARKS)
+    told = await asyncio.gather(rounds(), rounds())  # both begin before either is parked
+    assert sorted(each.get("code", 0) for each in told) == [-32603, 0]
+    await turns()
+    assert (len(begun), len(ended), len(rounds.asker.parking)) == (2, 1, 1)
+    rounds.asker.parking.close()
+    await turns()
+
+
 async def test_a_connection_takes_the_runs_along_that_were_parked_on_it():
     ended = []
 

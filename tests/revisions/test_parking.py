@@ -1,12 +1,17 @@
 """revisions/parking.py: a parked run goes on where it was, once, and not for ever."""
 
 import asyncio
+import contextlib
+import logging
 
 import pytest
 
 from interlock.revisions.rounds import STATE_REFUSED
+from interlock.wire.errors import CannotAsk, InvalidParams
+from interlock.wire.exchange import Question
+from interlock.wire.types.capabilities import ClientCapabilities
 from support.doubles import turns
-from support.rounds import Rounds, accept, form
+from support.rounds import CAN, Rounds, accept, form
 from support.virtual_time import virtual_time
 
 PARKS = {"parks": lambda method, params: True}
@@ -144,6 +149,64 @@ async def test_between_rounds_it_is_not_heard():
     assert told == ["after"]
 
 
+async def test_it_is_not_heard_between_later_rounds_either():
+    spoken = asyncio.Event()
+
+    async def speaks(exchange):
+        await exchange.ask(form("A?", "a"))
+        answer = asyncio.ensure_future(exchange.ask(form("B?", "b")))
+        await spoken.wait()
+        await exchange.notify("notifications/example/said", {"data": "between"})
+        return await answer
+
+    rounds = Rounds(speaks, **PARKS)
+    asked = await rounds(GIVEN, (await rounds())["requestState"])
+    spoken.set()
+    await turns()
+    assert (await rounds(GIVEN, asked["requestState"]))["content"]["n"] == 1
+    assert rounds.outlet.told == []
+
+
+async def test_every_round_has_progress_of_its_own_and_loses_none():
+    """What was held back goes out before the answer; what an earlier round was told does not count in a later one."""
+
+    async def works(exchange):
+        for step in (8, 9):
+            await exchange.notify("notifications/progress", {"progressToken": 1, "progress": step})
+        await exchange.ask(form("A?", "a"))
+        for step in range(1, 301):  # more than are let through at once
+            await exchange.notify("notifications/progress", {"progressToken": 2, "progress": step})
+        return {}
+
+    rounds = Rounds(works, **PARKS)
+    asked = await rounds()
+    assert [params["progress"] for _, params in rounds.outlet.told] == [8, 9]
+    rounds.outlet.told.clear()
+    await rounds(GIVEN, asked["requestState"])
+    heard = [params["progress"] for _, params in rounds.outlet.told]
+    assert (heard[0], heard[-1]) == (1, 300) and len(heard) < 300
+
+
+async def test_what_is_asked_after_an_answer_travels_with_what_was_asked_before_it():
+    go = asyncio.Event()
+
+    async def asks(exchange):
+        first = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await go.wait()
+        other = asyncio.ensure_future(exchange.ask(form("B?", "b")))
+        await first
+        await asyncio.gather(other, exchange.ask(form("C?", "c")))
+        return {"done": True}
+
+    rounds = Rounds(asks, **PARKS)
+    asked = await rounds()
+    go.set()
+    await turns(20)
+    asked = await rounds({"a": GIVEN["a"]}, asked["requestState"])
+    assert set(asked["inputRequests"]) == {"b", "c"}
+    assert (await rounds(GIVEN, asked["requestState"]))["done"] is True
+
+
 async def test_a_question_asked_while_it_was_parked_is_in_the_next_round():
     go = asyncio.Event()
 
@@ -161,6 +224,94 @@ async def test_a_question_asked_while_it_was_parked_is_in_the_next_round():
     second = await rounds({}, first["requestState"])
     assert sorted(second["inputRequests"]) == ["a", "b"]
     assert (await rounds(GIVEN, second["requestState"]))["done"] is True
+
+
+async def test_a_question_that_was_taken_back_is_not_put():
+    async def asks(exchange):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await exchange.ask(form("A?", "a"))
+        return {"n": (await exchange.ask(form("B?", "b")))["content"]["n"]}
+
+    rounds = Rounds(asks, **PARKS)
+    asked = await rounds()
+    assert list(asked["inputRequests"]) == ["b"]
+    assert (await rounds(GIVEN, asked["requestState"]))["n"] == 1
+
+
+def ends_while_parked(*, fails):
+    """A run that asks, and ends for another reason than an answer; and what lets it."""
+    go = asyncio.Event()
+
+    async def ends(exchange):
+        asking = asyncio.ensure_future(exchange.ask(form("A?", "a")))
+        await go.wait()
+        asking.cancel()
+        if fails:
+            raise RuntimeError("inside")
+        return {"ended": True}
+
+    return Rounds(ends, **PARKS), go
+
+
+async def test_a_run_that_ended_while_it_was_parked_is_told_in_the_next_round():
+    rounds, go = ends_while_parked(fails=False)
+    asked = await rounds()
+    go.set()
+    await turns(20)
+    assert (await asyncio.wait_for(rounds({}, asked["requestState"]), 10))["ended"] is True
+
+
+async def test_a_run_that_failed_while_it_was_parked_leaves_a_word_for_whoever_looks(caplog):
+    rounds, go = ends_while_parked(fails=True)
+    with caplog.at_level(logging.DEBUG, "interlock.server"):
+        await rounds()
+        go.set()
+        await turns(20)
+    assert "a parked run failed: RuntimeError" in caplog.text
+    rounds.asker.parking.close()
+
+
+async def test_who_is_served_is_who_came_last():
+    """What this client can do, as it said with the round that is open."""
+
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+        return {"samples": exchange.peer.can("sampling")}
+
+    for can, samples in ((ClientCapabilities(elicitation={}), False), (CAN, True)):
+        rounds = Rounds(asks, **PARKS)
+        asked = await rounds()
+        assert (await rounds(GIVEN, asked["requestState"], can=can))["samples"] is samples
+
+
+async def test_a_client_that_cannot_answer_is_not_asked():
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+
+    rounds = Rounds(asks, **PARKS)
+    told = await rounds(can=ClientCapabilities(roots={}))
+    assert (told["code"], told["data"]) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+    assert len(rounds.asker.parking) == 0
+
+
+@pytest.mark.parametrize("later", [0, 20])
+async def test_a_task_that_outlives_its_run_waits_for_no_answer(later):
+    """Whether it asked before the run was over, or does so afterwards."""
+    left = []
+
+    async def leaves_a_task(exchange):
+        async def asks():
+            await turns(later)
+            await exchange.ask(form("A?", "a"))
+
+        left.append(asyncio.ensure_future(asks()))
+        await turns(2)
+        return {"done": True}
+
+    assert (await Rounds(leaves_a_task, **PARKS)())["done"] is True
+    await asyncio.wait(left, timeout=10)
+    assert left[0].cancelled()
 
 
 @pytest.mark.parametrize("answer", [7, {"action": "accept", "content": {"n": 10**400}}, {"action": "no"}])
@@ -187,6 +338,8 @@ async def test_whatever_is_wrong_with_an_answer_leaves_the_run_as_it_is(answer):
 
 
 async def test_one_of_two_who_ask_the_same_may_give_up():
+    """Each of them is asked, as a client that is called back would be."""
+
     async def asks(exchange):
         one = asyncio.ensure_future(exchange.ask(form("A?", "a")))
         two = asyncio.ensure_future(exchange.ask(form("A?", "a")))
@@ -195,4 +348,52 @@ async def test_one_of_two_who_ask_the_same_may_give_up():
         return {"n": (await two)["content"]["n"]}
 
     for rules in (PARKS, {}):
-        assert (await Rounds(asks, **rules).all_of(GIVEN))["n"] == 0
+        rounds = Rounds(asks, **rules)
+        asked = await rounds()
+        assert list(asked["inputRequests"]) == ["a#2"]
+        assert (await rounds({"a#2": accept(n=1)}, asked["requestState"]))["n"] == 1
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_who_asks_the_same_until_an_answer_will_do_is_not_given_the_first_one_for_ever(rules):
+    async def asks(exchange):
+        found = []
+        while sum(found) < 6:
+            found.append((await exchange.ask(form("More?", "a")))["content"]["n"])
+        return {"found": found}
+
+    given = {"a": accept(n=1), "a#2": accept(n=2), "a#3": accept(n=3)}
+    assert (await Rounds(asks, **rules).all_of(given))["found"] == [1, 2, 3]
+    rounds = Rounds(asks, **rules)
+    asked = await rounds({"a": accept(n=1)})  # an answer without a state, too, is that of the first one
+    assert list(asked["inputRequests"]) == ["a#2"]
+    rounds.asker.parking.close()
+    await turns()
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_a_question_that_could_not_be_put_takes_no_key(rules):
+    async def asks(exchange):
+        try:
+            await exchange.ask(Question("elicitation/create", {"mode": "url"}, ("elicitation.url",), "a"))
+        except CannotAsk:
+            return {"n": (await exchange.ask(form("A?", "a")))["content"]["n"]}
+
+    assert (await Rounds(asks, **rules).all_of({"a": accept(n=4)}))["n"] == 4
+
+
+@pytest.mark.parametrize("rules", [PARKS, {}])
+async def test_an_answer_that_does_not_fit_counts_once(rules):
+    """Who asks again then is not given it for ever."""
+
+    async def asks(exchange):
+        while True:
+            try:
+                return {"n": (await exchange.ask(form("A?", "a")))["content"]["n"]}
+            except InvalidParams:
+                continue
+
+    rounds = Rounds(asks, **rules)
+    asked = await rounds({"a": {"action": "maybe"}})
+    assert list(asked["inputRequests"]) == ["a"]
+    assert (await rounds({"a": accept(n=3)}, asked["requestState"]))["n"] == 3

@@ -356,6 +356,86 @@ async def test_one_key_is_for_one_question_also_in_a_row():
     assert (await rounds({"k": accept()}, asked["requestState"]))["code"] == -32603
 
 
+async def test_an_answer_is_kept_while_its_question_is_not_asked():
+    """A function may skip in one run what it asks in the next; it is not asked for it twice."""
+    runs = []
+
+    async def skips(exchange):
+        runs.append(len(runs))
+        found = [] if runs[-1] == 2 else [await exchange.ask(form("A?", "a"))]
+        found += [await exchange.ask(form("B?", "b")), await exchange.ask(form("C?", "c"))]
+        return {"sum": sum(answer["content"]["n"] for answer in found)}
+
+    rounds = Rounds(skips)
+    asked = await rounds()
+    for key in ("a", "b", "c"):
+        assert list(asked["inputRequests"]) == [key]
+        asked = await rounds({key: GIVEN[key]}, asked["requestState"])
+    assert asked["sum"] == 3
+
+
+@pytest.mark.parametrize("alone", [False, True])
+async def test_a_run_that_was_cancelled_once_and_goes_on_can_ask(alone):
+    """Some leave that behind in their task: a TaskGroup whose failure was caught (3.11), or who takes it for theirs."""
+    if alone:
+        asyncio.get_running_loop().uses = 0  # as on a loop that does not look at the time with every turn
+
+    async def asks(exchange):
+        task = asyncio.current_task()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        answer = await exchange.ask(form("A?", "a"))
+        task.uncancel()
+        return answer
+
+    rounds = Rounds(asks)
+    asked = await asyncio.ensure_future(rounds())
+    assert list(asked["inputRequests"]) == ["a"]
+    assert (await rounds(GIVEN, asked["requestState"]))["content"]["n"] == 0
+
+
+@pytest.mark.parametrize("later", range(4))
+async def test_a_task_that_asks_some_turns_later_is_waited_for(later):
+    async def asks(exchange):
+        async def second():
+            await turns(later)
+            return await exchange.ask(form("B?", "b"))
+
+        return {"n": len(await asyncio.gather(exchange.ask(form("A?", "a")), second()))}
+
+    assert set((await Rounds(asks)())["inputRequests"]) == {"a", "b"}
+
+
+async def test_a_grace_waits_for_the_tasks_of_a_run_that_asks_itself():
+    async def asks(exchange):
+        async def second():
+            await turns(8)
+            return await exchange.ask(form("B?", "b"))
+
+        other = asyncio.create_task(second())
+        await exchange.ask(form("A?", "a"))
+        await other
+
+    assert set((await Rounds(asks, grace=0.3)())["inputRequests"]) == {"a", "b"}
+
+
+async def test_an_act_that_comes_too_late_is_not_done():
+    late, acts = [], []
+
+    async def leaves_a_task(exchange):
+        async def acts_later():
+            await turns(10)
+            await exchange.once("pay", lambda: acts.append(1))
+
+        late.append(asyncio.ensure_future(acts_later()))
+        return {"done": True}
+
+    assert (await Rounds(leaves_a_task)())["done"] is True
+    await asyncio.wait(late, timeout=10)
+    assert late[0].cancelled() and acts == []
+
+
 async def test_a_question_that_comes_too_late_harms_nobody():
     late = []
 

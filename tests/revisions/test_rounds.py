@@ -83,6 +83,13 @@ async def test_servers_that_share_keys_do_not_share_states():
     assert await Rounds(asks, audience="production")(YES, state) == REFUSED
 
 
+async def test_a_state_is_of_one_method():
+    rounds = Rounds(asks)
+    state = (await rounds())["requestState"]
+    assert await rounds(YES, state, method="prompts/get") == REFUSED
+    assert (await rounds(YES, state))["said"] == "accept"
+
+
 async def test_absent_arguments_are_none():
     rounds = Rounds(asks)
     work = rounds.begin(arguments={})
@@ -100,6 +107,14 @@ async def test_all_that_a_request_says_counts():
         assert json.loads(await rounds.of(params, YES, asked["requestState"]))["error"] == REFUSED
     same = {"task": {"a": 2, "b": 1}, "arguments": {"n": 1}, "name": "t"}
     assert json.loads(await rounds.of(same, YES, asked["requestState"]))["result"]["said"] == "accept"
+
+
+async def test_what_differs_between_rounds_does_not_count_beside_members_of_others_either():
+    """Each round has its own progress token; absent arguments are none."""
+    rounds = Rounds(asks)
+    asked = json.loads(await rounds.of({"name": "t", "task": {}, "_meta": {"progressToken": 1}}))["result"]
+    later = {"name": "t", "task": {}, "_meta": {"progressToken": 2}, "arguments": {}}
+    assert json.loads(await rounds.of(later, YES, asked["requestState"]))["result"]["said"] == "accept"
 
 
 async def test_numbers_nobody_can_read_are_refused():
@@ -131,6 +146,13 @@ async def test_a_state_that_grows_too_large_is_an_internal_error():
     told = await rounds({"one": accept(long="x" * 3000)}, asked["requestState"])
     assert told["code"] == -32603 and "2000" in told["message"]
     assert await rounds(YES, "s1." + "x" * 3000) == REFUSED
+
+
+async def test_a_state_over_the_bound_is_not_even_opened():
+    """Also one of ours, of a time when more was allowed."""
+    state = (await Rounds(asks)())["requestState"]
+    assert (await Rounds(asks, state_bytes=len(state))(YES, state))["said"] == "accept"
+    assert await Rounds(asks, state_bytes=len(state) - 1)(YES, state) == REFUSED
 
 
 async def test_single_use():
@@ -197,13 +219,33 @@ async def test_what_is_not_answered_at_all_uses_it_up():
 
 async def test_a_key_of_its_own_for_every_question():
     questions = Questions(0, lambda: None)
-    one, _ = questions.key_of(form("One?"))
+    one, digest = questions.key_of(form("One?"))
     two, _ = questions.key_of(form("Two?"))
+    assert questions.key_of(form("One?"))[0] == one  # as long as nobody has asked it
+    questions.digests[one] = digest
     again, _ = questions.key_of(form("One?"))
     assert len({one, two, again}) == 3 and again.startswith(one)
+    questions.digests[again] = digest
+    assert questions.key_of(form("One?"))[0] not in (one, two, again)
     fresh = Questions(0, lambda: None)
     assert fresh.key_of(form("Two?"))[0] == two  # the same whatever else was asked before
     assert fresh.key_of(form("One?"))[0] == one
+
+
+def test_the_number_of_a_question_is_found_without_counting_from_the_first():
+    """A client may send the answers to thousands ahead: what they cost must not grow with their square."""
+    looks = []
+
+    class Digests(dict):
+        def __contains__(self, key):
+            looks.append(key)
+            return super().__contains__(key)
+
+    questions = Questions(0, lambda: None, digests=Digests())
+    for _ in range(1000):
+        key, digest = questions.key_of(form("More?", "a"))
+        questions.digests[key] = digest
+    assert key == "a#1000" and len(looks) < 4000
 
 
 async def test_one_key_for_two_questions_is_a_mistake():

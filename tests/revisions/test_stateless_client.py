@@ -70,6 +70,48 @@ async def test_a_result_of_an_unknown_kind_is_no_answer(kind):
         await edge(Spoken("tools/call", {}))
 
 
+async def test_questions_in_a_result_of_another_kind_are_not_answered():
+    asked = {"roots": {"method": "roots/list"}}
+    edge, link = edge_of(result_frame({"resultType": "asks_for_more", "inputRequests": asked, "requestState": "s"}))
+    exchange = Spoken("tools/call", {})
+    with pytest.raises(BadResult, match="asks_for_more"):
+        await edge(exchange)
+    assert exchange.asked == [] and len(link.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "members"),
+    [
+        ("tools/list", {"requestState": "s"}),  # which cannot ask (patterns/mrtr)
+        ("tools/call", {"requestState": 5}),
+        ("tools/call", {"requestState": None}),
+        ("tools/call", {"inputRequests": [], "requestState": "s"}),
+        ("tools/call", {"inputRequests": "roots/list"}),
+        ("tools/call", {"inputRequests": {}}),
+    ],
+)
+async def test_a_round_that_is_none_is_not_answered(method, members):
+    edge, link = edge_of(result_frame({"resultType": "input_required", **members}))
+    with pytest.raises(BadResult, match=method):
+        await edge(Spoken(method, {}))
+    assert len(link.calls) == 1
+
+
+async def test_a_state_of_no_characters_is_sent_back_as_it_came():
+    asked = result_frame({"resultType": "input_required", "requestState": ""})
+    edge, link = edge_of(asked, result_frame({"resultType": "complete"}))
+    await edge(Spoken("tools/call", {"name": "a"}))
+    assert [call["params"] for call in link.calls] == [{"name": "a"}, {"name": "a", "requestState": ""}]
+
+
+async def test_roots_bother_nobody_however_often_they_are_asked_for():
+    many = {str(number): {"method": "roots/list"} for number in range(2 * int(BURST))}
+    asked = result_frame({"resultType": "input_required", "inputRequests": many})
+    edge, link = edge_of(asked, result_frame({"resultType": "complete"}))
+    await edge(Spoken("tools/call", {}))
+    assert len(link.calls[1]["params"]["inputResponses"]) == len(many)
+
+
 async def test_an_error_has_the_meaning_of_the_revision():
     edge, _ = edge_of(error_frame(-32020))
     with pytest.raises(HeaderMismatch):

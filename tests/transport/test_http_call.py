@@ -184,6 +184,19 @@ async def test_credentials_that_are_not_checked_in_time_are_503():
     assert (call.end, wire.sent[0]["status"]) == (End.UNCHECKED, 503)
 
 
+@virtual_time
+async def test_a_body_that_does_not_come_behind_checked_credentials_is_late():
+    wire = Wire(part(b"x", True))
+    call = wire.call(body=30)
+
+    async def checked_and_read():
+        await call.check(asyncio.sleep(0.01))
+        await call.read(10)
+
+    await ended(call, checked_and_read())
+    assert (call.end, wire.sent[0]["status"]) == (End.LATE, 408)
+
+
 # --- the answer ---
 
 

@@ -694,3 +694,12 @@ async def test_what_fails_inside_is_still_logged(caplog):
         raw.write(http(HI))
         assert (await raw.response()).body == b"Internal Server Error"
     assert [record.name for record in caplog.records] == ["interlock.http.errors"]
+
+
+async def test_a_head_that_stays_away_behind_others_says_nothing_into_their_answers(monkeypatch):
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.5)
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(LISTEN) + http(HI) + b"POST /mcp HTTP/1.1\r\nhost:")
+        said = await raw.ended()
+        assert said.startswith(b"HTTP/1.1 200 ") and b"subscriptions/acknowledged" in said
+        assert said.count(b"HTTP/1.1 ") == 1

@@ -488,6 +488,38 @@ async def test_a_client_that_goes_ends_its_listening():
     assert len(talk.events) == 1
 
 
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_an_answer_that_is_too_large_is_an_error_of_its_own_request(steps):
+    """As JSON and as the last event of a stream: its client waits for this id."""
+    server = Server("s")
+
+    @server.tool
+    async def large(ctx: Context) -> str:
+        for step in range(steps):
+            await ctx.progress(step)
+        return "x" * 5000
+
+    frame = call_tool("large", id=77, progressToken=1)
+    answer = await post(HttpApp(server, limits=Limits(message_bytes=3000)), frame).answer()
+    told = answer.events[-1] if steps else answer.json
+    assert (told["id"], told["error"]["code"]) == (77, -32603)
+
+
+async def test_a_server_that_stops_takes_no_request_for_the_sake_of_a_session_it_names():
+    house = House()
+    house.app.stop()
+    answer = await post(house.app, call_tool("hi"), {"mcp-session-id": "made-up"}).answer()
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
+async def test_whoever_names_a_session_and_cannot_be_read_is_told_of_the_session():
+    """Whatever is in the body: where a client begins again is not decided by a key in it."""
+    said = {"mcp-session-id": "made-up", "mcp-method": None, "mcp-name": None, "mcp-protocol-version": None}
+    for body in (b"{", b'{"a":"\\u0041"', b'{"io.modelcontextprotocol/protocolVersion":'):
+        lines = headers_of(call_tool("hi"), said)
+        assert (await post(House().app, body, headers=lines).answer()).status == 404
+
+
 async def test_calls_over_the_bound_are_503():
     house = House(limits=Limits(in_flight=2))
     busy = [post(house.app, call_tool("wait")) for _ in range(2)]

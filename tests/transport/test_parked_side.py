@@ -94,6 +94,17 @@ async def test_what_is_refused_there_is_refused_here(tmp_path):
         assert (await ask(b, again(asked, "x"), **{"x-who": "ann"})).status == 200
 
 
+async def test_a_state_without_an_envelope_is_refused_there_and_waits_for_nobody(tmp_path):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("order", **CAN))).json["result"]
+        frame = again(asked, "x")
+        del frame["params"]["_meta"]
+        async with asyncio.timeout(20):
+            refused = await ask(b, frame, **{"mcp-protocol-version": None})
+        assert (refused.status, refused.error["code"]) == (400, -32602)
+        assert len(a.server.asker.parking) == 1  # and the run as well
+
+
 async def test_a_failure_there_is_told_here(tmp_path):
     async with office(tmp_path / "s.db") as (a, b):
         asked = (await ask(a, call_tool("fails", **CAN))).json["result"]

@@ -428,6 +428,7 @@ async def test_a_connection_too_many_that_says_nothing_is_not_kept(monkeypatch):
 
 async def test_far_too_many_connections_are_closed_at_once(monkeypatch):
     monkeypatch.setattr(http_protocol, "_TURNED_AWAY", 0)
+    monkeypatch.setattr(http_protocol, "_TURNING_AWAY", 3600.0)  # which would else end it as well
     async with served(House().app, connections=0) as port, connection(port) as raw:
         assert await ended(raw) == b""
 

@@ -5,6 +5,7 @@ Calling back, the strategy of the handshake era, is here; a stateless client is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from os import urandom
 from typing import Any
@@ -51,10 +52,11 @@ def check_can_ask(revision: Revision, peer: Peer, question: Question) -> None:
     needs = question.needs
     if not needs or not needs[0].startswith(capability):  # who can do a part of something can do it
         needs = (capability, *needs)
-    for need in needs:
-        if need in revision.no_such_needs or not peer.capabilities.can(need):
-            missed = need if peer.can(capability) else capability
-            raise CannotAsk(f"The client did not declare {missed}", {"requiredCapabilities": _as_object(missed)})
+    missing = [need for need in needs if need in revision.no_such_needs or not peer.capabilities.can(need)]
+    if missing:
+        if not peer.can(capability):  # who can do nothing of it has forms with the whole
+            missing = [need.removesuffix(".form") for need in missing]
+        raise CannotAsk(f"The client did not declare {missing[-1]}", {"requiredCapabilities": _as_object(missing)})
     if not revision.rich_questions or "messages" in question.params:
         _questions().check_words(revision, question)
 
@@ -67,10 +69,12 @@ def _questions():
     return questions
 
 
-def _as_object(path: str) -> dict[str, Any]:
-    """`elicitation.url` as a ClientCapabilities object."""
-    head, _, rest = path.partition(".")
-    return {head: {rest: {}} if rest else {}}
+def _as_object(paths: Iterable[str]) -> dict[str, Any]:
+    """`elicitation.url` as a ClientCapabilities object: all that is missing, so that a client has to be told once."""
+    found: dict[str, Any] = {}
+    for head, _, rest in (path.partition(".") for path in paths):
+        found.setdefault(head, {}).update({rest: {}} if rest else {})
+    return found
 
 
 async def call_back(exchange: Served, question: Question) -> Result:

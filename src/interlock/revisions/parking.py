@@ -31,7 +31,7 @@ log = logging.getLogger("interlock.server")
 class Run:
     """One run of a handler over all its rounds: what it asked last, and what stirs whoever serves the round."""
 
-    def __init__(self, rules: AskingRules, handler: Handler, exchange: Served, given: Mapping[str, Any]) -> None:
+    def __init__(self, rules: AskingRules, handler: Handler, exchange: Served, given: dict[str, Any]) -> None:
         self.exchange = exchange
         self._given = given  # without a state, which is an empty one, answers match by key alone
         self.questions = Questions(rules.grace, self._stir)
@@ -65,15 +65,16 @@ class Run:
         check_can_ask(exchange.revision, exchange.peer, question)
         key, digest = self.questions.key_of(question)
         if key in self._given:
-            return check_answer(question, self._given[key])
-        waiting = self._waiting.setdefault(key, asyncio.get_running_loop().create_future())
+            members = check_answer(question, self._given.pop(key))  # once, whether it fits or not
+            self.questions.digests[key] = digest
+            return members
+        waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
         self.questions.add(key, digest, question)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
             self.questions.withdraw(key)
-            if key not in self.questions.open:
-                self._waiting.pop(key, None)
+            self._waiting.pop(key, None)
             raise
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Result]:

@@ -129,10 +129,10 @@ class Replay(msgspec.Struct, eq=False):
         elif (kept := self._answers.get(key)) is not None:
             questions.digests[key] = digest
             return _members.decode(kept)  # it was judged when it came, as an answer to this very question
-        given = self._round.given.get(key)
+        given = self._round.given.pop(key, None)  # a malformed one counts once: who asks again is asked again
         if given is not None and (before is None or before == digest):
             members = check_answer(question, given)  # without a state, which is an empty one, they match by key alone
-            self._asked[key] = questions.digests[key] = digest
+            questions.digests[key] = digest
             self._answers[key] = bytes(given)
             return members
         self._answers.pop(key, None)  # it was given to another question
@@ -169,7 +169,6 @@ class Replay(msgspec.Struct, eq=False):
             return False
         self._over = self._cancelled = False
         task.uncancel()
-        self._questions().look_again()
         return True
 
     def begin_once(self, key: str) -> bytes | None:

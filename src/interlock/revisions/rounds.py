@@ -96,7 +96,7 @@ class Round(msgspec.Struct, eq=False):
             rules,
             exchange.method,
             None if params.request_state is UNSET else params.request_state,
-            params.input_responses or {},
+            dict(params.input_responses or ()),
             exchange.peer.principal,
             exchange.raw,
         )
@@ -168,7 +168,6 @@ class Questions(msgspec.Struct, eq=False):
     digests: dict[str, bytes] = {}
     open: dict[str, Question] = {}
     _repeats: dict[str, int] = {}
-    _waiters: dict[str, int] = {}
     _acting: set[str] = set()
     _check: asyncio.Handle | None = None
 
@@ -176,16 +175,21 @@ class Questions(msgspec.Struct, eq=False):
         """The key of a question, and its digest."""
         said = question.identity or _sorted([question.method, question.params])
         digest = _digest(said)  # made anew: a question may hold what is nobody else's, and is kept for no other run
-        key = question.key or self._derived_key(question.method, digest)
+        key = question.key or f"{_WORDS.get(question.method, 'ask')}-{digest.hex()[:12]}"  # whatever else is asked
         if self.digests.get(key, digest) != digest:
             raise LocalError(f"the key {key!r} stands for two different questions: give each its own")
-        return key, digest
+        return self._numbered(key), digest
 
-    def _derived_key(self, method: str, digest: bytes) -> str:
-        """Stable whatever else is asked: the question itself, and how often it was asked before."""
-        key = f"{_WORDS.get(method, 'ask')}-{digest.hex()[:12]}"
-        count = self._repeats[key] = self._repeats.get(key, 0) + 1
-        return key if count == 1 else f"{key}-{count}"
+    def _numbered(self, key: str) -> str:
+        """What is asked once more is a question of its own, as it is to a client that is called back: who asks until
+        an answer will do would else be given the first one for ever."""
+        if key not in self.digests:
+            return key
+        count = self._repeats.get(key, 2)  # not from the first one on: a client may send answers ahead, and many
+        while (own := f"{key}#{count}") in self.digests:
+            count += 1
+        self._repeats[key] = count
+        return own
 
     @property
     def quiet(self) -> bool:
@@ -195,17 +199,14 @@ class Questions(msgspec.Struct, eq=False):
     def add(self, key: str, digest: bytes, question: Question, *, alone: bool = False) -> None:
         """`alone`: the run itself asks, none of its tasks, so that it asks nothing else meanwhile."""
         self.digests[key], self.open[key] = digest, question
-        self._waiters[key] = self._waiters.get(key, 0) + 1
         if alone and self._check is None and self._grace <= 0 and len(self.open) == 1 and self.loop is not None:
             self._check = self.loop.call_soon(self._quiet)  # as almost always
         else:
             self.look_again(0 if alone and len(self.open) == 1 else _TURNS)
 
     def withdraw(self, key: str) -> None:
-        """One part of the run that asked was cancelled by another; when nobody waits any more it is not asked."""
-        self._waiters[key] -= 1
-        if self._waiters[key] == 0:
-            self.open.pop(key, None)
+        """The part of the run that asked was cancelled by another: it is not asked any more."""
+        self.open.pop(key, None)
         if not self.open:
             self.stop()
 
