@@ -524,6 +524,20 @@ async def test_a_batch_that_asks_nothing_gets_nothing():
     await end(duplex)
 
 
+async def test_a_broken_response_in_a_batch_fails_its_call_at_once():
+    channel, _, duplex = made(Side(batches=True))
+    call = asyncio.ensure_future(duplex.call("a", {}, patience=FOREVER))
+    await turns()
+    channel.sent.clear()
+    duplex.received(batch(b'{"jsonrpc":"1.0","id":1,"result":{}}', encode_call(7, "now", {})))
+    with pytest.raises(BadResult, match="broken response"):
+        await call
+    await turns()
+    [answers] = channel.frames()
+    assert [answer["id"] for answer in answers] == [7]
+    await end(duplex)
+
+
 async def test_a_cancelled_member_of_a_batch_holds_up_no_other():
     channel, _side, duplex = made(Side(batches=True))
     duplex.received(batch(encode_call(1, "later", {}), encode_call(2, "quick", {})))

@@ -222,9 +222,12 @@ class Duplex:
         self._refuse_junk(beginning, BadFrame(InvalidRequest(told), id, answers=answers))
 
     def _refuse_junk(self, line: bytes, bad: BadFrame) -> None:
-        if bad.answers is not None and self._calls.spoil(bad.answers, BadResult(f"a broken response: {bad}")):
-            return
-        self._reply(bad.id, self._side.junk(line, bad))
+        if not self._spoils(bad):
+            self._reply(bad.id, self._side.junk(line, bad))
+
+    def _spoils(self, bad: BadFrame) -> bool:
+        """A broken response: whoever waits for it is told now, and not when his patience is over."""
+        return bad.answers is not None and self._calls.spoil(bad.answers, BadResult(f"a broken response: {bad}"))
 
     def _receive(self, frame: Frame, batch: _Batch | None = None) -> None:
         if frame.method is UNSET:
@@ -244,6 +247,7 @@ class Duplex:
         except BadFrame as bad:
             self._refuse_junk(message, bad)
             return
+        frames = [frame for frame in frames if not (isinstance(frame, BadFrame) and self._spoils(frame))]
         from ..revisions.batches import refused_in_batch  # one old revision has batches
 
         ids: set[Any] = set()
