@@ -48,6 +48,7 @@ class Guard:
 
     def allow(self, host: str) -> None:
         self._hosts |= {host.lower().encode()}
+        self._familiar.clear()  # with every host ours, pages of our hosts are not ours any more
 
     def lets_through(self, headers: Headers) -> bool:
         """Was a POST with these very values let through before? Most clients say the same with every one."""
