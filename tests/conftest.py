@@ -14,6 +14,7 @@ from zlib import crc32
 
 import pytest
 
+from interlock.client.client import _SHARED_VERDICTS
 from support import warm
 from support.manifest import Listener
 from support.watchdog import watched
@@ -27,6 +28,11 @@ HUNG, INSTALLS = 300.0, 900.0  # the same for what does not come back to its loo
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     with watched(INSTALLS if "interop" in item.path.parts else HUNG):
         return (yield)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A port may come again with another server at it: what was found out about the last one is not true any more."""
+    _SHARED_VERDICTS._found.clear()
 
 
 @pytest.hookimpl(tryfirst=True)
