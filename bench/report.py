@@ -194,6 +194,7 @@ def document(run: Run) -> str:
         "for the empty application at that rate too; the time of a call begins when it was due, not when it was sent.",
         f"The p99 is that of a window of {run.plan.paced_seconds:g} s, and the middle one counts: a machine that",
         "stands still for milliseconds, whoever runs, spoils a window. The p99 of all windows as one is told below.",
+        "Only these two are up meanwhile, as servers at rest still wake, and one call in a hundred decides.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
         "clients of `client` all call the same server, ours, from the driver's core; in `host` the host is on that",
         "core too, and its servers on the other.",

@@ -1,7 +1,7 @@
 """Measure Interlock beside its peers in one run and print the ratios.
 
-python bench/run.py            everything, about eight minutes once the peers are set up
-python bench/run.py --quick    a short look, about two minutes
+python bench/run.py            everything, about 25 minutes once the peers are set up
+python bench/run.py --quick    a short look, about five minutes
 python bench/run.py --write    also rewrite docs/benchmarks.md
 """
 
