@@ -1,15 +1,17 @@
 """The client's end of Streamable HTTP of the stateless era: a `Link` on which every request is a POST of its own.
 
-There is no connection to lose: each call stands or falls alone, and the next one dials again. Per call a task of its
-own reads the response, so that a slow listener never hides an answer or a sign of life; the caller waits as it does
-on every other carrier (`calls.py`). Ending that task closes the response stream, and that is the cancellation
-(transports/http#cancellation).
+There is no connection to lose: each call stands or falls alone, and the next one dials again. What does not come whole
+is read by a task of its own, so that a slow listener never hides an answer or a sign of life; the caller waits as it
+does on every other carrier (`calls.py`). Ending that task, or what was begun without one (`begun.py`), closes the
+response stream, and that is the cancellation (transports/http#cancellation).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import Context
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import UNSET
@@ -30,6 +32,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience, Told
 from ..wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from ..wire.sse import EventParser
+from .begun import PLAIN_YES, Begun
 from .call_headers import headers_now
 from .calls import Call, Calls, progress_of
 from .endpoints import Endpoint
@@ -66,7 +69,7 @@ class HttpLink:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._calls = Calls(self._loop, self._withdraw, limits.waiting)
-        self._readers: dict[int, asyncio.Task[None]] = {}
+        self._readers: dict[int, asyncio.Task[None] | Begun] = {}
         self._outbound = Outbound(endpoint, limits, begin)
         self._errands = Errands(self._loop)
         self._edge: ClientEdge | None = None
@@ -115,9 +118,7 @@ class HttpLink:
             if meta is not None:
                 params = call.with_token(params, meta)
             body = self._bounded(encode_call(call.id, method, params))
-            headers = self._headers(method, params or {})
-            reader = self._readers[call.id] = self._loop.create_task(self._run(call, body, headers))
-            reader.add_done_callback(lambda _: self._readers.pop(call.id, None))
+            self._post(call, body, self._headers(method, params or {}))
             return await call.answer()
         finally:
             self._calls.remove(call)
@@ -150,6 +151,8 @@ class HttpLink:
         reader = self._readers.get(id)
         if reader is not None:
             reader.cancel()
+        if isinstance(reader, Begun):
+            del self._readers[id]  # a task does that itself when it has ended
 
     def _check_open(self) -> None:
         if self._end is not None:
@@ -157,16 +160,42 @@ class HttpLink:
 
     # --- one exchange over HTTP -------------------------------------------------------------------
 
-    async def _run(self, call: Call, body: bytes, headers: dict[str, str]) -> None:
+    def _post(self, call: Call, body: bytes, headers: dict[str, str]) -> None:
+        """Now, if that can be; else by a task."""
+        begun = self._outbound.begin(body, headers, partial(self._came, call, body, headers))
+        if begun is None:
+            self._start(call, self._run(call, body, headers))
+        else:
+            self._readers[call.id] = begun
+
+    def _came(self, call: Call, body: bytes, headers: dict[str, str], begun: Begun, error: Exception | None) -> None:
+        self._readers.pop(call.id, None)
+        if error is not None:
+            self._settle(call, self._outbound.as_ours(error, call.method, False))
+        elif (found := begun.plain_yes(self._limits.message_bytes)) is not None:
+            try:
+                self._settle(call, answer_in(found, PLAIN_YES, call.id, call.method, self._limits))
+            except InterlockError as broken:
+                self._settle(call, broken)
+        else:
+            reader = self._start(call, self._run(call, body, headers, begun), begun.context)
+            reader.add_done_callback(lambda _: begun.cancel())  # one that ended before it took over
+
+    def _start(self, call: Call, run: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
+        reader = self._readers[call.id] = self._loop.create_task(run, context=context)
+        reader.add_done_callback(lambda _: self._readers.pop(call.id, None))
+        return reader
+
+    async def _run(self, call: Call, body: bytes, headers: dict[str, str], begun: Begun | None = None) -> None:
         """Never raises: whatever happens is the outcome of the call."""
-        begun = False
+        answered = False
         try:
             with movable(lambda seconds: self._calls.move(call.id, seconds)):
-                async with self._outbound.sent("POST", body, headers) as (reply, response):
-                    begun = True
+                async with self._outbound.sent("POST", body, headers, begun=begun) as (reply, response):
+                    answered = True
                     await self._read(call, reply, response)
         except Exception as error:
-            self._settle(call, self._outbound.as_ours(error, call.method, begun))
+            self._settle(call, self._outbound.as_ours(error, call.method, answered))
 
     async def _read(self, call: Call, reply: Reply, response: Response) -> None:
         if form_of(reply, call.method) == "json":
@@ -222,8 +251,9 @@ class HttpLink:
         readers = [*self._readers.values()]
         for reader in readers:
             reader.cancel()
-        if readers:
-            await asyncio.wait(readers)
+        if tasks := [reader for reader in readers if isinstance(reader, asyncio.Task)]:
+            await asyncio.wait(tasks)
+        self._readers.clear()
         await self._errands.end()
         await self._outbound.close()
 

@@ -1,15 +1,16 @@
 """A `Channel` on which every message of ours is a POST: what both HTTP transports of the handshake era share.
 
-A request is a task of its own, which ends with its answer or when nobody waits for it any more. Answers to the
-server's questions and cancellations are posted on the side, past all requests that hold sockets while they wait.
+A request is under way until its answer is there or nobody waits for it any more. Answers to the server's questions and
+cancellations are posted on the side, past all requests that hold sockets while they wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Literal, Protocol, cast
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
@@ -19,6 +20,7 @@ from ..wire.errors import ConnectionClosed, ConnectionEnded, InterlockError, Loc
 from ..wire.frames import Frame, Id
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
+from .begun import Begun
 from .call_headers import headers_now
 from .endpoints import Endpoint
 from .outbound import Credentials, Errands, Outbound
@@ -65,7 +67,9 @@ class Posting:
         self._loop = asyncio.get_running_loop()
         self._outbound = Outbound(endpoint, limits, begin)
         self._errands = Errands(self._loop)
-        self._requests: dict[Id, asyncio.Task[None]] = {}
+        self._requests: dict[Id, asyncio.Task[None] | Begun] = {}
+        self._standing: asyncio.Task[None] | None = None
+        """One that ends only with all of it, where there is one."""
         self._aside: set[asyncio.Task[None]] = set()
         self._aside_bytes = 0
         self._aside_lane = asyncio.Semaphore(_ASIDE_AT_ONCE)
@@ -82,8 +86,7 @@ class Posting:
     def send(self, message: bytes) -> int | None:
         head = _head(message) if message[:1] == b"{" else _Head()  # an array holds answers
         if head.id is not None and head.method is not None:
-            task = self._requests[head.id] = self._errands.start(self._carried(head.id, head.method, message))
-            task.add_done_callback(lambda _, id=head.id: self._requests.pop(id, None))
+            self._request(head.id, head.method, message)
             return None
         if len(self._aside) >= _MOST_ASIDE:
             raise LocalError(f"the server has not taken the last {_MOST_ASIDE} answers")
@@ -93,18 +96,29 @@ class Posting:
         posted.add_done_callback(self._aside.discard)
         return None
 
+    def _request(self, id: Id, method: str, message: bytes) -> None:
+        self._start(id, self._carried(id, method, message))
+
+    def _start(self, id: Id, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
+        task = self._requests[id] = self._errands.start(work, context)
+        task.add_done_callback(lambda _: self._requests.pop(id, None))
+        return task
+
     async def deliver(self, method: str, message: bytes) -> None:
         """Post a message and wait until the server has accepted it."""
         await self._errands.run(self._post(method, message, aside=False))
 
     def let_go(self, id: Id) -> bool:
         """Nobody waits for the answer to that request any more. False: somebody else has cancelled our own task for
-        it, so the whole loop is going down, and what is begun now would not end."""
-        task = self._requests.get(id)
-        if task is None:
+        it, or the standing one, so the whole loop is going down, and what is begun now would not end."""
+        under_way = self._requests.get(id)
+        if under_way is None:
             return True
-        goes_on = not task.cancelling()
-        task.cancel()
+        task = self._standing if isinstance(under_way, Begun) else under_way
+        goes_on = task is None or not task.cancelling()
+        under_way.cancel()
+        if isinstance(under_way, Begun):
+            del self._requests[id]  # a task does that itself when it has ended
         return goes_on
 
     async def _post_aside(self, what: str, message: bytes) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ..revisions.http_requests import Reply, answer_in, form_of
@@ -20,6 +21,7 @@ from ..wire.display import display
 from ..wire.errors import InterlockError, SessionGone
 from ..wire.frames import Id
 from ..wire.limits import DEFAULT_LIMITS, Limits
+from .begun import PLAIN_YES, Begun
 from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
@@ -47,7 +49,7 @@ class HttpSession(Posting):
         super().__init__(endpoint, limits, begin)
         self._session: str | None = None
         self._proven = False  # the session has answered a request
-        self._unanswered: dict[Id, asyncio.Task[None] | None] = {}  # requests of which nothing has come back
+        self._unanswered: dict[Id, asyncio.Future[None] | None] = {}  # requests of which nothing has come back
         self._turned_away: dict[Id, str] = {}  # by a server that has forgotten the session, and their methods
 
     def _headers(self, verb: Literal["POST", "GET", "DELETE"], after: str | None = None) -> dict[str, str]:
@@ -56,26 +58,72 @@ class HttpSession(Posting):
 
     # --- a request --------------------------------------------------------------------------------
 
-    async def _carry(self, id: Id, method: str, message: bytes) -> None:
-        begun = False
-        events = EventReader(method, self._limits.message_bytes)
-        self._unanswered[id] = asyncio.current_task()
+    def _request(self, id: Id, method: str, message: bytes) -> None:
+        """On the spot, if that can be; before the standing task is there, nothing would tell that the loop ends."""
+        if self._standing is None or not self._begin(id, method, message):
+            super()._request(id, method, message)
+
+    def _begin(self, id: Id, method: str, message: bytes) -> bool:
         try:
-            async with self._outbound.sent("POST", message, self._headers("POST")) as (reply, response):
-                begun = True
-                self._unanswered.pop(id, None)
+            begun = self._outbound.begin(message, self._headers("POST"), partial(self._came, id, method, message))
+        except InterlockError as error:
+            self._receiver.failed(id, error)
+            return True
+        if begun is None:
+            return False
+        self._requests[id], self._unanswered[id] = begun, None
+        return True
+
+    def _came(self, id: Id, method: str, message: bytes, begun: Begun, error: Exception | None) -> None:
+        self._requests.pop(id, None)
+        if error is None and (body := begun.plain_yes(self._limits.message_bytes)) is not None:
+            self._proven = True
+            self._answered(id, method, body)
+        elif error is not None:
+            self._receiver.failed(id, self._outbound.as_ours(error, method, False))
+        else:
+            task = self._start(id, self._carry(id, method, message, begun), begun.context)
+            task.add_done_callback(lambda _: begun.cancel())  # one that ended before it took over
+            return
+        self._heard_of(id)
+
+    def _answered(self, id: Id, method: str, body: bytes) -> None:
+        try:
+            self._receiver.answered(id, answer_in(body, PLAIN_YES, id, method, self._limits))
+        except InterlockError as broken:
+            self._receiver.failed(id, broken)
+
+    async def _carry(self, id: Id, method: str, message: bytes, begun: Begun | None = None) -> None:
+        answered = False
+        events = EventReader(method, self._limits.message_bytes)
+        self._unanswered.setdefault(id, None)
+        try:
+            async with self._outbound.sent("POST", message, self._headers("POST"), begun=begun) as (reply, response):
+                answered = True
+                if reply.status not in (400, 404):
+                    self._heard_of(id)
                 if method == "initialize" and reply.status == 200:
                     self._session = session_in(reply)
                 await self._read(id, method, reply, response, events)
         except Exception as error:
             if isinstance(error, InterlockError) or events.after is None:
-                self._receiver.failed(id, self._outbound.as_ours(error, method, begun))
+                self._receiver.failed(id, self._outbound.as_ours(error, method, answered))
                 return
             log.debug("= the stream of %s broke: %.200r", method, error)
         finally:
-            self._unanswered.pop(id, None)
+            self._heard_of(id)
         if events.after is not None:
             await self._resume(id, method, events)
+
+    def let_go(self, id: Id) -> bool:
+        self._heard_of(id)
+        return super().let_go(id)
+
+    def _heard_of(self, id: Id) -> None:
+        """What became of that request is known, as far as it matters to the others (`_forgotten`)."""
+        waiter = self._unanswered.pop(id, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     async def _read(self, id: Id, method: str, reply: Reply, response: Response, events: EventReader) -> None:
         """The answer from the body; a stream ends without one only where it can be resumed."""
@@ -154,9 +202,15 @@ class HttpSession(Posting):
             self._receiver.fail(self._gone())
             raise
         if what == "notifications/initialized":
-            self._errands.start(self._listen())
+            self._standing = self._errands.start(self._stand())
 
     # --- what the server says on its own ----------------------------------------------------------
+
+    async def _stand(self) -> None:
+        """Stays when nothing is to be heard any more: whoever is cancelled beside it learns from it whether all is
+        (`let_go`)."""
+        await self._listen()
+        await self._loop.create_future()
 
     async def _listen(self) -> None:
         """Hold the stream open, as often as it ends; a server that offers none is left alone (405, TRANS-HTTP-35)."""
@@ -206,12 +260,16 @@ class HttpSession(Posting):
         Those that were sent together find out together, so each has a moment to hear it for itself.
         """
         self._turned_away[id] = method
-        others = [task for task in self._unanswered.values() if task is not None]
-        if others:
+        self._heard_of(id)
+        for other, waiter in self._unanswered.items():
+            self._unanswered[other] = waiter or self._loop.create_future()
+        if others := [waiter for waiter in self._unanswered.values() if waiter is not None]:
             await asyncio.wait(others, timeout=_HEARD_TOO)
-        for each, its_method in self._turned_away.items():
+        turned_away, self._turned_away = self._turned_away, {}
+        for each, its_method in turned_away.items():
             self._receiver.failed(each, self._gone().for_call(its_method, False))
-        self._receiver.fail(self._gone())
+        if turned_away:  # else one of the others has told them all
+            self._receiver.fail(self._gone())
 
     def _gone(self) -> SessionGone:
         self._session = None

@@ -15,6 +15,7 @@ import io
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
@@ -31,6 +32,7 @@ from ..wire.errors import (
 from ..wire.frames import error_of
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .bare_errors import complaint, distrust
+from .begun import Begun, Then
 from .endpoints import Endpoint
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
@@ -80,25 +82,61 @@ class Outbound:
         self.end: ConnectionEnded | None = None
         """Set it when all is over: it is then the reason why requests break."""
 
+    def begin(self, body: bytes, headers: dict[str, str], then: Then) -> Begun | None:
+        """POST on the spot, where nothing has to be waited for: a connection without TLS waits, no token is to be
+        fetched, and there is room. None: it takes a task (`sent`)."""
+        url = self.endpoint.url
+        if self._begin is not None or self._pool is None or not url.startswith("http:") or len(body) >= AT_ONCE:
+            return None
+        place = place_of(url)
+        if self._lane.locked() or (connection := self._pool.plain.waiting(place, self.endpoint.permit)) is None:
+            return None
+        _enter(self._lane)
+        begun = Begun(connection, then, self._given_back)
+        self._used.add(connection.transport)
+        try:
+            connection.put("POST", place, url, body, headers, begun.came)
+        except BaseException:
+            begun.cancel()
+            raise
+        return begun
+
+    def _given_back(self, begun: Begun) -> None:
+        self._used.discard(begun.transport)
+        self._lane.release()
+        if begun.answered_on is not None and self._pool is not None:
+            self._pool.plain.keep(place_of(self.endpoint.url), begun.answered_on)
+
     @asynccontextmanager
     async def sent(
-        self, verb: str, body: bytes | None, headers: dict[str, str], url: str | None = None, *, aside: bool = False
+        self,
+        verb: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        url: str | None = None,
+        *,
+        aside: bool = False,
+        begun: Begun | None = None,
     ) -> AsyncGenerator[tuple[Reply, Response]]:
         """The response to one request; its socket is closed on the way out unless everything was read.
 
         `aside` is for what must pass while all sockets are held by requests that wait for it, as an answer to a
-        question of the server's; whoever says so bounds such requests himself.
+        question of the server's; whoever says so bounds such requests himself. What was `begun` is gone on with.
         """
         lane = None if aside else self._lane
-        if lane is not None:
+        if lane is not None and begun is None:
             await lane.acquire()
         try:
             at, hop = url or self.endpoint.url, 0
             credentials = self._begin() if self._begin is not None and not _has_own(headers) else None
             while True:
                 lease: list[asyncio.Transport] = []
-                said = headers if credentials is None else {**headers, **await credentials.headers(verb, at)}
-                response = await self._leased(lease, verb, at, body, said, hop > 0)
+                if begun is not None:
+                    lease.append(begun.transport)
+                    response, begun = begun.hand_over(), None
+                else:
+                    said = headers if credentials is None else {**headers, **await credentials.headers(verb, at)}
+                    response = await self._leased(lease, verb, at, body, said, hop > 0)
                 try:
                     reply = _reply_of(response)
                     led_on = hop < _REDIRECTS and is_redirect(reply, verb)
@@ -290,8 +328,8 @@ class Errands:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = self._loop.create_task(work)
+    def start(self, work: Coroutine[Any, Any, T], context: Context | None = None) -> asyncio.Task[T]:
+        task = self._loop.create_task(work, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if self._over:
@@ -332,6 +370,15 @@ def lost(message: str, sent: bool | None) -> ConnectionLost:
     error = ConnectionLost(message)
     error.sent = sent
     return error
+
+
+def _enter(lane: asyncio.Semaphore) -> None:
+    """One that is not locked: there is nothing to wait for, so that it can be done without a task."""
+    try:
+        lane.acquire().send(None)
+    except StopIteration:
+        return
+    raise AssertionError("the lane was locked")
 
 
 def _has_own(headers: dict[str, str]) -> bool:

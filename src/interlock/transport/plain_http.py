@@ -10,8 +10,8 @@ early or breaks a rule is never used again. It knows nothing of whom it serves: 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from functools import lru_cache
+from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -125,6 +125,11 @@ class PlainResponse:
         """Has all of it come?"""
         return self.connection is None
 
+    @property
+    def held(self) -> int:
+        """How many bytes have come and were not read yet."""
+        return self._size
+
     def read_nowait(self) -> bytes:
         """What has come and was not read yet."""
         found = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -188,7 +193,7 @@ class PlainConnection(asyncio.Protocol):
         self._over = False
         self._parser: Any = None
         self._url = ""
-        self._head: asyncio.Future[PlainResponse] | None = None
+        self._then: Callable[[PlainResponse | Exception], None] | None = None
         self._response: PlainResponse | None = None
         self._lines: list[tuple[str, str]] = []
         self._head_bytes = self._reason_bytes = 0
@@ -202,7 +207,7 @@ class PlainConnection(asyncio.Protocol):
     @property
     def usable(self) -> bool:
         """May the next request be made on it?"""
-        return not self._over and self._response is None and self._head is None and not self.transport.is_closing()
+        return not self._over and self._response is None and self._then is None and not self.transport.is_closing()
 
     # --- out --------------------------------------------------------------------------------------
 
@@ -210,28 +215,45 @@ class PlainConnection(asyncio.Protocol):
         self, verb: str, place: Place, url: str, body: bytes | None, headers: Mapping[str, str]
     ) -> PlainResponse:
         """Make a request; returns with the head of the response."""
-        head = _head_of(verb, place, body, headers)
-        self._url, self._parser = url, self._tools.HttpResponseParser(self)
-        self._head_bytes = self._reason_bytes = 0
-        self._lines, self._finished, self._reusable = [], False, True
         coming: asyncio.Future[PlainResponse] = self._loop.create_future()
-        self._head = coming
         try:
             if body is None or len(body) < AT_ONCE:
-                self.transport.write(head if body is None else head + body)
+                self.put(verb, place, url, body, headers, partial(_settle, coming))
             else:
+                head = _head_of(verb, place, body, headers)
+                self._expect(url, partial(_settle, coming))
                 await self._write(head, body)
             return await coming
         except asyncio.CancelledError:
             coming.cancel()  # nobody looks at it any more
             raise
 
+    def put(
+        self,
+        verb: str,
+        place: Place,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        then: Callable[[PlainResponse | Exception], None],
+    ) -> None:
+        """Make a request that is written in one go. `then` hears of it once, and not before this returns: of the
+        response when its head has come, with as much of the body as came along, or of what went wrong."""
+        head = _head_of(verb, place, body, headers)
+        self._expect(url, then)
+        self.transport.write(head if body is None else head + body)
+
+    def _expect(self, url: str, then: Callable[[PlainResponse | Exception], None]) -> None:
+        self._url, self._parser, self._then = url, self._tools.HttpResponseParser(self), then
+        self._head_bytes = self._reason_bytes = 0
+        self._lines, self._finished, self._reusable = [], False, True
+
     async def _write(self, head: bytes, body: bytes) -> None:
         """In pieces, as fast as they are taken."""
         self._saying = True
         self.transport.write(head)
         for start in range(0, len(body), _PIECE):
-            if self._over or self._head is None or self._head.done():
+            if self._over or self._then is None:
                 return
             self.transport.write(body[start : start + _PIECE])
             if self._writable is not None:
@@ -284,10 +306,18 @@ class PlainConnection(asyncio.Protocol):
     def _fed(self, size: int) -> None:
         if self._finished:
             self._end()
-        elif self._response is None:
+        elif self._response is not None:
+            self._tell(self._response)
+        else:
             self._head_bytes += size
             if self._head_bytes > _LONGEST_HEAD:
                 self._fail(Improper(f"its head is longer than {_LONGEST_HEAD} bytes"))
+
+    def _tell(self, outcome: PlainResponse | Exception) -> None:
+        """Whoever waits for the head."""
+        then, self._then = self._then, None
+        if then is not None:
+            then(outcome)
 
     def _end(self) -> None:
         """The response has come whole: for this request nothing more is taken."""
@@ -299,16 +329,15 @@ class PlainConnection(asyncio.Protocol):
             (self.transport.abort if self._saying else self.transport.close)()
         if response is not None:
             response.ended()
+            self._tell(response)
 
     def _fail(self, error: Exception) -> None:
         """Whoever waits is told; the rest is dropped."""
-        head, response = self._head, self._response
-        self._head = self._response = self._parser = None
+        response, self._response, self._parser = self._response, None, None
         self.abort()
-        if head is not None and not head.done():
-            head.set_exception(error)
         if response is not None:
             response.ended(error)
+        self._tell(response or error)
 
     def eof_received(self) -> None:
         self._said_all = True
@@ -357,11 +386,8 @@ class PlainConnection(asyncio.Protocol):
             if status == 101:
                 raise Improper("it speaks another protocol from here on")
             return
-        head, self._head = self._head, None
         self._response = PlainResponse(self, self._url, status, PlainHeaders(self._lines))
         self.resume_writing()  # whoever answers before all was said wants no more
-        if head is not None and not head.done():
-            head.set_result(self._response)
 
     def on_body(self, body: bytes) -> None:
         if self._response is not None and not self._finished and not self._response.came(body):
@@ -374,6 +400,15 @@ class PlainConnection(asyncio.Protocol):
         elif not self._finished:
             self._finished = True
             self._reusable = self._reusable and not self._saying and self._parser.should_keep_alive()
+
+
+def _settle(coming: asyncio.Future[PlainResponse], outcome: PlainResponse | Exception) -> None:
+    if coming.done():
+        return  # whoever waited has gone
+    if isinstance(outcome, Exception):
+        coming.set_exception(outcome)
+    else:
+        coming.set_result(outcome)
 
 
 def _head_of(verb: str, place: Place, body: bytes | None, headers: Mapping[str, str]) -> bytes:

@@ -150,17 +150,21 @@ class PlainSockets:
 
     async def connection(self, place: Place, permit: Permit) -> PlainConnection:
         """One that waits and may be used by whom this permit is for, else a new one."""
-        waiting = self._idle.get((place.host, place.port))
-        while waiting:
-            found = waiting[-1]  # the one that was used last is the least likely to be closed by its server
+        return self.waiting(place, permit) or await self._open(place, permit)
+
+    def waiting(self, place: Place, permit: Permit) -> PlainConnection | None:
+        """One that waits, if there is any; raises where this permit does not reach to where it leads."""
+        idle = self._idle.get((place.host, place.port))
+        while idle:
+            found = idle[-1]  # the one that was used last is the least likely to be closed by its server
             fresh = found.usable and self._loop.time() - found.since < _REUSED_FOR
             if fresh:
                 permit.check(found.address)  # it stays for others where this one may not use it
-            waiting.pop()
+            idle.pop()
             if fresh:
                 return found
             found.abort()
-        return await self._open(place, permit)
+        return None
 
     def keep(self, place: Place, connection: PlainConnection) -> None:
         """For the next request to the same place."""
