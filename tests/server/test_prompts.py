@@ -123,7 +123,7 @@ async def test_a_wrong_argument_is_told_with_its_choices():
         await get(prompt(pick), kind="raod")
     assert "kind: Invalid enum value 'raod'; expected one of" in caught.value.message
     assert '"road"' in caught.value.message and '"city"' in caught.value.message
-    with pytest.raises(InvalidParams, match="most: .*expected an integer"):
+    with pytest.raises(InvalidParams, match=r"most: .*expected an integer"):
         await get(prompt(pick), kind="road", most="many")
 
 

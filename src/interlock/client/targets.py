@@ -81,8 +81,8 @@ def _of_entry(
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
     from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
-    if isinstance(target, PathLike) and str(cast(Any, target)).endswith(".py"):
-        raise LocalError(f"{str(cast(Any, target))!r:.200} is no configuration: {_file_told(str(cast(Any, target)))}")
+    if isinstance(target, PathLike) and (path := str(cast(Any, target))).endswith(".py"):
+        raise LocalError(f"{path!r:.200} is no configuration: {_file_told(path)}")
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
     if entry.kind == "stdio":
         _check_no_url(headers, allowed_hosts, auth)

@@ -48,7 +48,7 @@ _YES = Form({"type": "object", "properties": {}}, lambda content: None)
 
 
 def form_of(wanted: Any) -> Form:
-    """A JSON Schema gives a dict, a record type its record, a plain type or choices one value; None wants only a yes."""
+    """A JSON Schema gives a dict, a record type its record, a plain type or choices one value, None nothing."""
     if isinstance(wanted, type):
         return _form_of_type(wanted, "")
     if isinstance(wanted, Mapping):

@@ -69,7 +69,7 @@ def _model(kind: Any, value: Any) -> Any:
 
 
 def _in_one_line(error: ValueError) -> str:
-    """The first complaints and their places; a page of text with links is of no use to a model that must mend a call."""
+    """The first complaints and their places: a page of text with links helps no model that must mend a call."""
     list_errors = getattr(error, "errors", None)
     if not callable(list_errors):
         return str(error)
