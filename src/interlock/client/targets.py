@@ -81,8 +81,7 @@ def _of_entry(
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
     from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
-    if isinstance(target, PathLike) and (path := str(cast(Any, target))).endswith(".py"):
-        raise LocalError(f"{path!r:.200} is no configuration: {_file_told(path)}")
+    _check_no_code(target)
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
     if entry.kind == "stdio":
         _check_no_url(headers, allowed_hosts, auth)
@@ -101,6 +100,12 @@ def _of_entry(
             raise ConfigError(f"{entry.at}: {error}") from None
 
     return HttpTarget(endpoint(), limits, endpoint, auth)
+
+
+def _check_no_code(target: Any) -> None:
+    path = str(target) if isinstance(target, PathLike) else ""  # pyright: ignore[reportUnknownArgumentType]
+    if path.endswith(".py"):
+        raise LocalError(f"{path!r:.200} is no configuration: {_file_told(path)}")
 
 
 def _of_channels(target: Any, limits: Limits) -> Target:
