@@ -181,6 +181,7 @@ def test_imports_are_late_only_where_it_pays():
         ("server/context.py", "interlock.wire.acts"),
         ("server/data.py", "interlock.server.blocks"),
         ("server/fitting.py", "interlock.server.mending"),
+        ("server/prompts.py", "interlock.server.mending"),
         ("server/offers.py", "interlock.server.own_methods"),
         ("server/offers.py", "interlock.server.visibility"),
         ("server/options.py", "interlock.server.prompts"),

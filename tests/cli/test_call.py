@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from interlock import Server
 from interlock.cli.call import call, result_text
 from interlock.cli.progress import Progress
 from interlock.client.results import CallResult
@@ -35,6 +36,15 @@ def test_what_the_tool_says_moves_no_cursor(capsys):
 def test_a_tool_that_failed_is_code_1_and_its_words_the_output(capsys):
     assert code_of("call", "x", "fail") == 1
     assert "not today" in capsys.readouterr().out
+
+
+def test_a_bug_of_the_server_is_told_with_where_its_traceback_is(capsys, monkeypatch):
+    broken = Server("broken")
+    broken.add_tool(lambda: 1 / 0, name="divide")
+    aimed(monkeypatch, broken)
+    assert code_of("call", "x", "divide") == 1
+    out, err = capsys.readouterr()
+    assert "(reference " in out and "--debug" in err and "ZeroDivision" not in out
 
 
 def test_json_is_the_result_as_the_specification_words_it(capsys):

@@ -110,6 +110,15 @@ def test_what_the_message_says_already_is_not_said_again():
     assert "cause" not in failure_of(error, opened=False).told()
 
 
+def test_a_process_that_ended_at_once_is_quoted_once_and_with_what_helps():
+    error = errors.PeerClosed("initialize: it ended", exit_code=1, stderr="it has 2 servers")
+    error.__cause__ = errors.PeerClosed("the process ended", exit_code=1, stderr="it has 2 servers")
+    told = failure_of(error, opened=False).told()
+    assert told.count("it has 2 servers") == 1 and "mend what its process said" in told
+    assert "server.run()" in failure_of(errors.PeerClosed("it ended", exit_code=0), opened=False).told()
+    assert "try again" in failure_of(errors.PeerClosed("it ended", exit_code=0), opened=True).told()
+
+
 # --- whole conversations ---
 
 

@@ -69,6 +69,15 @@ def test_several_without_a_name_are_listed(tmp_path):
     assert "2 servers" in told and ".py:notes" in told and ".py:tasks" in told
 
 
+def test_a_server_that_another_one_has_mounted_is_no_choice(tmp_path):
+    three = TWO + "house = Server('house')\n"
+    assert load_server(file_of(tmp_path, TWO + "notes.mount('t', tasks)\n")).info.name == "notes"
+    nested = three + "tasks.mount('n', notes)\nhouse.mount('t', tasks)\n"
+    assert load_server(file_of(tmp_path, nested)).info.name == "house"
+    told = why_not(file_of(tmp_path, three + "house.mount('t', tasks)\n"))
+    assert "2 servers" in told and ".py:notes" in told and ".py:house" in told
+
+
 def test_none_is_said_with_how_to_make_one(tmp_path):
     told = why_not(file_of(tmp_path, "x = 1\n"))
     assert "0 servers" in told and "interlock.Server" in told

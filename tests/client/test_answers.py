@@ -75,6 +75,8 @@ async def test_a_callback_gets_the_params_and_gives_the_result(method, name, ans
 async def test_a_callback_that_gives_no_mapping_is_a_mistake_of_its_author(value):
     with pytest.raises(LocalError, match="mapping"):
         await Answers(elicit=lambda params: value).answer(Question("elicitation/create", {}))
+    with pytest.raises(LocalError, match=r'like \{"role": "assistant"'):
+        await Answers(sample=lambda params: value).answer(Question("sampling/createMessage", {}))
 
 
 async def later():

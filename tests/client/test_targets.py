@@ -1,6 +1,7 @@
 """client/targets.py: what a client can be pointed at."""
 
 import functools
+import pathlib
 import sys
 
 import pytest
@@ -45,6 +46,12 @@ def test_the_same_command_is_the_same_target():
 @pytest.mark.parametrize("given", ["python server.py", "", 7, None, object()])
 def test_what_is_no_target_is_a_mistake_of_the_caller(given):
     with pytest.raises(LocalError):
+        target(given)
+
+
+@pytest.mark.parametrize("given", ["server.py", pathlib.Path("server.py")])
+def test_a_python_file_is_told_how_it_is_started(given):
+    with pytest.raises(LocalError, match=r"\[sys.executable, '-m', 'interlock', 'run', 'server.py'\]"):
         target(given)
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from interlock.server.forms import check_accepted, form_of
+from interlock.server.questions import read_form
 from interlock.wire.errors import InvalidParams, LocalError
 
 
@@ -85,11 +86,31 @@ def test_a_json_schema_gives_a_dict():
         check_accepted(form, {})
 
 
+def test_choices_are_a_list_of_texts_in_their_order():
+    form = form_of(["later", "now"])
+    assert form.schema["properties"]["value"]["enum"] == ["later", "now"]
+    check_accepted(form, {"value": "now"})
+    assert form.read({"value": "now"}) == "now"
+    with pytest.raises(InvalidParams):
+        check_accepted(form, {"value": "never"})
+
+
+@pytest.mark.parametrize("content", [None, {}, {"note": "fine"}])
+def test_a_yes_needs_no_content(content):
+    form = form_of(None)
+    assert form.schema == {"type": "object", "properties": {}}
+    form.check({"action": "accept", "content": content})
+    assert read_form("Sure?", form, {"action": "accept", "content": content}) is None
+    assert read_form("Sure?", form, {"action": "accept"}) is None
+
+
 class Nested(msgspec.Struct):
     inner: Seat
 
 
-@pytest.mark.parametrize("wanted", [Nested, list[int], dict[str, int], Any, bytes, object, {"type": "string"}, None])
+@pytest.mark.parametrize(
+    "wanted", [Nested, list[int], dict[str, int], Any, bytes, object, {"type": "string"}, [], ["a", 1], 3]
+)
 def test_what_no_form_can_ask_for(wanted):
     with pytest.raises(LocalError):
         form_of(wanted)

@@ -3,6 +3,7 @@
 import pathlib
 
 import msgspec
+import pydantic
 import pytest
 
 from interlock.server.models import decode_custom, is_model, is_path, is_set_by_class, model_schema
@@ -54,6 +55,15 @@ def test_its_complaint_is_one_line_with_the_place():
         decode_custom(Order, 5)
     with pytest.raises(ValueError, match=r"^no order$"):
         decode_custom(Order, "worse")
+
+
+def test_all_complaints_are_told_up_to_a_handful():
+    model = pydantic.create_model("Six", **dict.fromkeys("abcdef", (int, ...)))
+    with pytest.raises(ValueError) as caught:
+        decode_custom(model, {"a": "x", "f": 1})
+    told = str(caught.value)
+    assert [f"(in {name})" in told for name in "abcdef"] == [True, True, True, True, False, False]
+    assert told.endswith("; and 1 more")
 
 
 def test_a_path_is_a_text_without_nulls():

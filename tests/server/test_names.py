@@ -15,3 +15,8 @@ def test_a_name(name):
 def test_no_name(name):
     with pytest.raises(LocalError, match="no tool name"):
         check_tool_name(name)
+
+
+def test_a_function_without_a_name_needs_one():
+    with pytest.raises(LocalError, match="say name="):
+        check_tool_name("<lambda>")

@@ -116,6 +116,17 @@ async def test_a_missing_argument_is_a_wrong_request():
     assert "`" not in caught.value.message
 
 
+async def test_a_wrong_argument_is_told_with_its_choices():
+    async def pick(kind: Literal["road", "city"], most: int = 1): ...
+
+    with pytest.raises(InvalidParams) as caught:
+        await get(prompt(pick), kind="raod")
+    assert "kind: Invalid enum value 'raod'; expected one of" in caught.value.message
+    assert '"road"' in caught.value.message and '"city"' in caught.value.message
+    with pytest.raises(InvalidParams, match=r"most: .*expected an integer"):
+        await get(prompt(pick), kind="road", most="many")
+
+
 def odd_message():
     """A message whose role was changed after it was made."""
     message = PromptMessage(role="user", content="x")

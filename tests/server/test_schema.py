@@ -196,6 +196,7 @@ def function_of_two_structs(a: Point | Named): ...
         (function_of_positional, "name every parameter"),
         (function_of_the_unknown, "NoSuchType"),
         (function_of_two_structs, "function_of_two_structs"),
+        (lambda ctx: 1, "write ctx: Context"),
     ],
 )
 def test_a_signature_that_cannot_come_from_json_is_refused_at_registration(function, told):

@@ -100,6 +100,12 @@ def test_hints_are_booleans():
 
     with pytest.raises(LocalError, match=r"f: annotations: .*bool"):
         tool(f, annotations=ToolAnnotations(read_only_hint="yes"))
+    for odd in ({"read_only_hint": True}, {"readOnly": True, "title": "F"}):
+        with pytest.raises(LocalError, match=r"f: annotations: there is no 'read.*say ToolAnnotations\("):
+            tool(f, annotations=odd)
+    with pytest.raises(LocalError, match="f: annotations"):
+        tool(f, annotations=object())
+    assert tool(f, annotations={"readOnlyHint": True}).noun.annotations == ToolAnnotations(read_only_hint=True)
 
 
 def test_it_asks_in_one_of_two_ways():

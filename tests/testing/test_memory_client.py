@@ -24,6 +24,18 @@ async def book(ctx: Context) -> str:
 
 
 @server.tool
+async def drop(ctx: Context) -> str:
+    assert await ctx.elicit("Really?") is None
+    return await ctx.elicit("When?", ["later", "now"])
+
+
+@server.tool
+def drop_waiting(ctx: Context) -> str:
+    ctx.elicit("Really?")
+    return ctx.elicit("When?", ["later", "now"])
+
+
+@server.tool
 async def can(what: str, ctx: Context) -> bool:
     return ctx.client.can(what)
 
@@ -116,3 +128,13 @@ async def test_without_a_script_nothing_is_declared_and_options_are_a_clients():
         assert (await client.call_tool("can", {"what": "sampling"})).text == "false"
         [discover] = client.transcript.frames("client", "server/discover")
         assert discover["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] == "me"
+
+
+@pytest.mark.parametrize("tool", ["drop", "drop_waiting"])
+@pytest.mark.parametrize("revision", WITH_FORMS)
+async def test_a_yes_and_a_choice_can_be_asked_for(revision, tool):
+    script = Script().accept("Really?").accept("When?", value="now")
+    async with MemoryClient(server, revision=revision, script=script) as client:
+        assert (await client.call_tool(tool)).text == "now"
+    async with MemoryClient(server, revision=revision, script=Script().decline("Really?")) as client:
+        assert (await client.call_tool(tool)).is_error

@@ -345,6 +345,16 @@ async def test_a_child_never_blocks_on_its_stderr(caplog):
     await channel.close()
 
 
+async def test_what_a_child_says_on_stderr_is_logged_line_by_line(caplog):
+    with caplog.at_level(logging.DEBUG, "interlock.client"):
+        said = "Traceback\\n" + "  inside\\n" * 200 + "ValueError: \\x1b[31mno\\n"
+        channel, heard = await opened(f"import sys; sys.stderr.write('{said}'); print('done')")
+        await heard.until(lambda: heard.ends)
+    lines = [each.getMessage() for each in caplog.records if "stderr of pid" in each.getMessage()]
+    assert lines[-1].endswith(": ValueError: \\x1b[31mno") and lines[-2].endswith(":   inside")
+    await channel.close()
+
+
 def test_the_tail_keeps_the_last_bytes_and_escapes_the_rest():
     tail = _Tail(11)
     assert tail.text() == ""

@@ -17,6 +17,8 @@ from .words import Words
 
 __all__ = ["HELP", "command", "call", "result_text", "tool_called"]
 
+_REFERENCE = "failed unexpectedly (reference "  # as server/failures.py tells a bug
+
 HELP = f"""\
 examples:
   interlock call server.py add a=1 b=2                    typed by the tool's own schema
@@ -51,6 +53,8 @@ async def call(client: Client, progress: Progress, name: str, words: list[str], 
     say(as_json(result_json(result)) if json else result_text(result))
     if result.mismatch is not None:
         note(f"! what it gave does not fit the tool's own schema: {one_line(result.mismatch, 500)}")
+    if result.is_error and _REFERENCE in result.text:
+        note("  hint: the server's log has the traceback under this reference; --debug shows it if it was started here")
     return FAILED if result.is_error else OK
 
 

@@ -206,6 +206,7 @@ def _of_url(words: Words, aim: Aim) -> dict[str, Any]:
 # --- what went wrong ------------------------------------------------------------------------------
 
 _LOOK = "; interlock doctor looks for the cause"
+_SERVES = "is this the command of a server? A Python file without server.run() is served by interlock run FILE"
 _ANSWERABLE = "run it in a terminal, where you can answer what the server asks"
 
 
@@ -221,8 +222,9 @@ def failure_of(error: InterlockError, *, opened: bool) -> Failure:
 
 
 def _cause(behind: BaseException | None, message: str) -> str:
-    """What the message does not say already."""
-    told = "" if behind is None else one_line(getattr(behind, "strerror", None) or str(behind) or repr(behind), 300)
+    """What the message does not say already; the last words of a process are shown by themselves."""
+    said = str(behind).partition("\n")[0] if isinstance(behind, InterlockError) and behind.stderr else str(behind)
+    told = "" if behind is None else one_line(getattr(behind, "strerror", None) or said or repr(behind), 300)
     return "" if told in message else told
 
 
@@ -242,6 +244,8 @@ def _code_and_hint(error: InterlockError, opened: bool) -> tuple[int, str]:
             return REFUSED, _ANSWERABLE
         case Refused() | NotOffered():
             return REFUSED, "interlock list shows what the server offers"
+        case ConnectionEnded() if error.exit_code is not None and not opened:
+            return UNREACHABLE, f"mend what its process said{_LOOK}" if error.stderr.strip() else _SERVES
         case ConnectionEnded():
             return UNREACHABLE, f"try again{_LOOK}"
         case HandshakeFailed() | HttpStatus() | RemoteError() if not opened:

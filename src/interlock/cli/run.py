@@ -208,10 +208,16 @@ def load_server(target: str) -> Server:
         if not isinstance(found, Server):
             raise _CannotRun(f"{path} has no Server called {name!r}. {_hint(path, module)}")
         return found
-    servers = {id(value): value for value in vars(module).values() if isinstance(value, Server)}
+    servers = _outermost({id(value): value for value in vars(module).values() if isinstance(value, Server)})
     if len(servers) != 1:
         raise _CannotRun(f"{path} defines {len(servers)} servers. {_hint(path, module)}")
-    return next(iter(servers.values()))
+    return servers[0]
+
+
+def _outermost(servers: dict[int, Server]) -> list[Server]:
+    """All but those that another one here has mounted: that one offers them already."""
+    inner = {id(lives) for server in servers.values() for lives in server.lives.below}
+    return [server for server in servers.values() if id(server.lives) not in inner]
 
 
 def _split(target: str) -> tuple[str, str]:

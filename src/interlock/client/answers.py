@@ -71,7 +71,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         given = callback(question.params)
         result = await given if inspect.isawaitable(given) else given
         if not isinstance(result, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - it is the author's
-            raise LocalError(f"the callback for {question.method} returned {type(result).__name__}, not a mapping")
+            told = f"the callback for {question.method} returned {type(result).__name__}, not a mapping"
+            raise LocalError(f"{told} like {_LIKE[question.method]}")
         _check(question, answer := _with_defaults(question, dict(result)))
         return _without_needless_content(question, answer)
 
@@ -82,6 +83,12 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         for root in told:
             _check_root(root.get("uri"))
         return told
+
+
+_LIKE = {
+    "elicitation/create": '{"action": "accept", "content": {...}}',
+    "sampling/createMessage": '{"role": "assistant", "content": {"type": "text", "text": "..."}, "model": "..."}',
+}
 
 
 def _check_root(uri: Any) -> None:

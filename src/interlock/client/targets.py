@@ -81,6 +81,7 @@ def _of_entry(
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
     from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
+    _check_no_code(target)
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
     if entry.kind == "stdio":
         _check_no_url(headers, allowed_hosts, auth)
@@ -101,9 +102,16 @@ def _of_entry(
     return HttpTarget(endpoint(), limits, endpoint, auth)
 
 
+def _check_no_code(target: Any) -> None:
+    path = str(target) if isinstance(target, PathLike) else ""  # pyright: ignore[reportUnknownArgumentType]
+    if path.endswith(".py"):
+        raise LocalError(f"{path!r:.200} is no configuration: {_file_told(path)}")
+
+
 def _of_channels(target: Any, limits: Limits) -> Target:
     if isinstance(target, str | bytes):
-        told = "give a URL (http://..., https://...), a command as a list, like ['python', 'server.py'], or a Path"
+        told = "give a URL (http://..., https://...), a command as a list, like ['python', 'server.py'], or the Path "
+        told = _file_told(str(target)) if str(target).endswith(".py") else f"{told}of a configuration"
         raise LocalError(f"{target!r:.200} is a string: {told}")
     if isinstance(target, Sequence):
         if not all(isinstance(part, str) for part in cast("Sequence[Any]", target)):
@@ -123,6 +131,10 @@ def _of_channels(target: Any, limits: Limits) -> Target:
     if callable(target):
         return Target(cast("Callable[[], Channel]", target))
     raise LocalError(f"{target!r} is no target: give a URL, a Server, a command as a list, or a Channel")
+
+
+def _file_told(path: str) -> str:
+    return f"start a file with a server by [sys.executable, '-m', 'interlock', 'run', {path!r:.200}]"
 
 
 def _is_handler(target: Any) -> bool:

@@ -63,6 +63,8 @@ def _choices(field: Mapping[str, Any]) -> list[Any] | None:
 
 def check_content(schema: Mapping[str, Any], content: Any) -> None:
     """Raise `InvalidParams` unless `content` is an answer to this form."""
+    if content is None and not schema.get("properties"):
+        return  # a question that wants no more than a yes
     if not isinstance(content, dict):
         raise InvalidParams("The answer has no content, the form asks for some")
     answers: dict[str, Any] = content  # pyright: ignore[reportUnknownVariableType] - what was decoded has names

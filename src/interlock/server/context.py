@@ -115,11 +115,11 @@ class Context:
 
     # --- asking: the same line in every revision --------------------------------------------------
 
-    def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
+    def elicit(self, message: str, wanted: Any = None, *, key: str | None = None) -> Any:
         """Ask the user to fill in a form; gives what they entered, as `wanted`.
 
-        `wanted` is a flat record type (msgspec, dataclass, TypedDict, a model), a plain type, or a JSON Schema (gives a
-        dict).
+        `wanted` is a flat record type (msgspec, dataclass, TypedDict, a model), a plain type, a list of texts to choose
+        one from, or a JSON Schema (gives a dict). Without it the user says yes, and nothing is given.
         Raises `Declined` if the user says no, `CannotAsk` if the client cannot ask them.
 
         What stands before a question may run again: ask first and act after, or wrap the act in `once`.
@@ -274,7 +274,7 @@ class BlockingContext(Context):
     def release_stream(self, retry_ms: int = 1000) -> bool:
         return self._asked(super().release_stream(retry_ms))
 
-    def elicit(self, message: str, wanted: Any, *, key: str | None = None) -> Any:
+    def elicit(self, message: str, wanted: Any = None, *, key: str | None = None) -> Any:
         return self._asked(self._elicit(message, wanted, key))
 
     def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:

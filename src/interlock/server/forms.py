@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -43,14 +43,29 @@ class Form(msgspec.Struct, frozen=True):
             check_accepted(self, content)
 
 
+_YES = Form({"type": "object", "properties": {}}, lambda content: None)
+"""Nothing to fill in: that the user accepts is all that is wanted to be known."""
+
+
 def form_of(wanted: Any) -> Form:
-    """A JSON Schema gives a dict, a record type gives its record, a plain type gives one value."""
+    """A JSON Schema gives a dict, a record type its record, a plain type or choices one value, None nothing."""
     if isinstance(wanted, type):
         return _form_of_type(wanted, "")
     if isinstance(wanted, Mapping):
         schema = dict(cast("Mapping[str, Any]", wanted))
         check_form(schema)
         return Form(schema, dict)
+    if wanted is None:
+        return _YES
+    if isinstance(wanted, list | tuple):
+        return _form_of_choices(cast("list[Any] | tuple[Any, ...]", wanted))
+    return _form_of_type(wanted, repr(wanted))
+
+
+def _form_of_choices(choices: list[Any] | tuple[Any, ...]) -> Form:
+    if not choices or not all(isinstance(choice, str) for choice in choices):
+        raise LocalError(f"no form can be made of {choices!r:.200}: choices are texts, and there is at least one")
+    wanted = Literal[tuple(choices)]
     return _form_of_type(wanted, repr(wanted))
 
 
@@ -117,4 +132,4 @@ def _is_just(plain: type, content: Any) -> bool:
 def check_accepted(form: Form, content: Any) -> None:
     """Raise `InvalidParams` for content that does not fit; what fits can be read."""
     check_content(form.schema, content)
-    form.read(content)
+    form.read(content or {})

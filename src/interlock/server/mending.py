@@ -21,7 +21,7 @@ from .models import decode_custom
 from .schema import Signature
 from .shapes import NO_EXAMPLE, example_of, shown, words_of
 
-__all__ = ["Mender", "mend_given"]
+__all__ = ["Mender", "mend_given", "told_within"]
 
 LONGEST_NAME = 64
 MOST_UNKNOWN = 20
@@ -111,6 +111,13 @@ def _line(place: str, wrong: str, schema: Any, definitions: dict[str, Any]) -> s
     told = f"{display(place, LONGEST_NAME * 2)}: {display(wrong, LONGEST_REASON)}"  # it may repeat what the peer sent
     told += f"; expected {wanted}" if wanted != "a value" else ""
     return f"{told}; for example {shown(example)}" if example is not NO_EXAMPLE else told
+
+
+def told_within(message: str, value: Any, schema: dict[str, Any]) -> str:
+    """What msgspec says of a whole record, such as the arguments of a prompt, in the same words."""
+    if _AT.search(message) is None:
+        return display(message.replace("`", "'"), LONGEST_REASON)
+    return _told("", value, message, schema, schema.get("$defs", {})).removeprefix(".")
 
 
 def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ import msgspec
 
 __all__ = ["decode_custom", "is_model", "is_path", "is_set_by_class", "model_schema"]
 
+_MOST_COMPLAINTS = 4  # the text about an argument is cut somewhere behind them
+
 if TYPE_CHECKING:
     from pathlib import PurePath
 
@@ -67,15 +69,20 @@ def _model(kind: Any, value: Any) -> Any:
 
 
 def _in_one_line(error: ValueError) -> str:
-    """The first complaint and its place; a page of text with links is of no use to a model that must mend a call."""
+    """The first complaints and their places: a page of text with links helps no model that must mend a call."""
     list_errors = getattr(error, "errors", None)
     if not callable(list_errors):
         return str(error)
     found = cast("list[dict[str, Any]]", list_errors())
     if not found:
         return str(error)
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found[0].get("loc", ()))
-    told = str(found[0].get("msg", error))
+    more = [f"and {len(found) - _MOST_COMPLAINTS} more"] if len(found) > _MOST_COMPLAINTS else []
+    return "; ".join([*(_complaint(each) for each in found[:_MOST_COMPLAINTS]), *more])
+
+
+def _complaint(found: dict[str, Any]) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in found.get("loc", ()))
+    told = str(found.get("msg", "it does not fit"))
     return f"{told} (in {place.lstrip('.')})" if place else told
 
 

@@ -12,4 +12,5 @@ LONGEST_TOOL_NAME = 128
 def check_tool_name(name: str) -> None:
     plain = name.replace("_", "a").replace("-", "a").replace(".", "a")
     if not 1 <= len(name) <= LONGEST_TOOL_NAME or not name.isascii() or not plain.isalnum():
-        raise LocalError(f"{name!r} is no tool name: use 1 to {LONGEST_TOOL_NAME} letters, digits, '_', '-' or '.'")
+        told = f"use 1 to {LONGEST_TOOL_NAME} letters, digits, '_', '-' or '.'"
+        raise LocalError(f"{name!r} is no tool name: " + (f"say name=, and {told}" if name == "<lambda>" else told))

@@ -12,7 +12,6 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from ..wire.display import display
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.types.common import Icon
@@ -29,8 +28,6 @@ from .streams import is_stream
 from .threads import Threads
 
 __all__ = ["RegisteredPrompt"]
-
-_LONGEST_REASON = 300  # characters; it may repeat what the peer sent
 
 
 class RegisteredPrompt:
@@ -80,12 +77,17 @@ class RegisteredPrompt:
                 raise
             return self._signature.from_text(read)
 
+    def _wrong(self, message: str, given: dict[str, str]) -> str:
+        from .mending import told_within  # few prompts are asked for wrongly
+
+        return told_within(message, given, self._signature.schema)
+
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)
         try:
             arguments = self._arguments(params.arguments or {})
         except msgspec.ValidationError as error:
-            wrong = display(str(error).replace("`", "'"), _LONGEST_REASON)
+            wrong = self._wrong(str(error), params.arguments or {})
             raise InvalidParams(f"Invalid arguments for {self.noun.name}: {wrong}") from None
         try:
             messages = _messages(await self._call(arguments, exchange))

@@ -70,7 +70,7 @@ def ask_form(message: str, form: Form, key: str | None) -> Question:
 
 def read_form(message: str, form: Form, answer: Result) -> Any:
     _accepted(message, answer)
-    return form.read(answer["content"])
+    return form.read(answer.get("content") or {})
 
 
 def ask_url(message: str, url: str, key: str | None) -> Question:

@@ -71,6 +71,9 @@ def read_signature(function: Callable[..., Any], context_type: type, *, closed: 
             if context is not None:
                 raise LocalError(f"{name_of(function)}: one parameter for the {context_type.__name__} is enough")
             context = name
+        elif name == "ctx" and name not in hints:
+            told = f"write ctx: {context_type.__name__}, or callers are asked to fill it in"
+            raise LocalError(f"{name_of(function)}: ctx is the context by its annotation: {told}")
         else:
             fields.append(_field(function, name, hints.get(name, Any), parameter.default))
     try:

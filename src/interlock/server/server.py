@@ -371,7 +371,9 @@ class Server:
             run_stdio(self, limits=limits, keepalive=keepalive, on_stop=self.stop_listening)
         else:
             what = ", ".join((*where, *options)) or repr(carrier)
-            told = "serve over 'stdio', which has no options of HTTP, or over 'http': run('http', ...)"
+            told = (
+                "run() serves stdio and has no options of HTTP; run('http', ...) serves every HTTP transport there is"
+            )
             raise LocalError(f"{what}: {told}")
 
 

@@ -140,13 +140,21 @@ def _parks(name: str, asks: str) -> bool:
 
 
 def _checked_annotations(name: str, annotations: ToolAnnotations | None) -> ToolAnnotations | UnsetType:
-    """Hints are booleans (schema.ts#ToolAnnotations); nouns are not checked when they are made."""
+    """Hints are booleans (schema.ts#ToolAnnotations); nouns are not checked when they are made.
+
+    One that is misspelt is refused: clients decide by them what to ask their users about.
+    """
     if not annotations:
         return UNSET
     try:
-        return msgspec.convert(msgspec.to_builtins(annotations), ToolAnnotations)
-    except msgspec.ValidationError as error:
+        given = msgspec.to_builtins(annotations)
+        found = msgspec.convert(given, ToolAnnotations)
+    except (msgspec.ValidationError, TypeError) as error:
         raise LocalError(f"{name}: annotations: {error}") from None
+    if unknown := given.keys() - set(ToolAnnotations.__struct_encode_fields__):
+        told = "say ToolAnnotations(read_only_hint=…, destructive_hint=…, idempotent_hint=…, open_world_hint=…)"
+        raise LocalError(f"{name}: annotations: there is no {min(unknown)!r:.60}: {told}")
+    return found
 
 
 def _param_headers(name: str, schema: dict[str, Any]) -> tuple[ParamHeader, ...]:

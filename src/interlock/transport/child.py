@@ -29,6 +29,7 @@ from .process_tree import descendants, end_strays, end_tree, kill_group
 __all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
 
 log = logging.getLogger("interlock.client")
+_LINES_SHOWN = 100  # of what a child writes to stderr at once
 
 # What a program needs to find itself and its home; nothing of it is a secret.
 MINIMAL_ENVIRONMENT = [
@@ -205,9 +206,13 @@ class ChildChannel:
         self._stderr.add(chunk)
         if self._on_stderr is not None:
             self._on_stderr(chunk)
-        else:
-            shown = self._command.hidden(chunk.decode("utf-8", "replace")) if self._command.hide else chunk
-            log.debug("stderr of pid %s: %r", self.pid, shown[:1000])
+        elif log.isEnabledFor(logging.DEBUG):
+            self._show(self._command.hidden(chunk.decode("utf-8", "replace")))
+
+    def _show(self, said: str) -> None:
+        """A record for each line, as people read tracebacks; the last ones of many, where the reason stands."""
+        for line in said.splitlines()[-_LINES_SHOWN:]:
+            log.debug("stderr of pid %s: %s", self.pid, display(line, 300))
 
     # --- its end ----------------------------------------------------------------------------------
 
