@@ -54,8 +54,6 @@ def reference_to(error: BaseException, kind: str, name: str) -> str:
 def _only(error: BaseException) -> BaseException:
     """What stands for a group: a `TaskGroup` wraps even the only thing that went wrong. Of several that all are words
     for the caller a refusal does, the first: two questions asked together cannot be asked for the same reason."""
-    if not isinstance(error, BaseExceptionGroup):
-        return error
     parts = [*_leaves(error)]
     refusals = [each for each in parts if isinstance(each, Refused)]
     if refusals and all(isinstance(each, Refused | ToolError) for each in parts):
