@@ -469,6 +469,11 @@ async def test_what_one_call_was_asked_stays_with_it(carrier):
         assert [(await one).text, (await two).text] == ["one", "two"]
 
 
+# well-formed but for what was not declared
+PAGE = {"method": "elicitation/create", "params": {"mode": "url", "message": "Go", "url": "https://example.com/"}}
+TALK = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 5}
+
+
 @pytest.mark.requirement("RESULT-006", "SAMP-004")
 @pytest.mark.parametrize(
     "result",
@@ -480,8 +485,11 @@ async def test_what_one_call_was_asked_stays_with_it(carrier):
         input_required(inputRequests={"a": 7}),
         input_required(inputRequests={"a": {"method": "tools/call", "params": {}}}),
         input_required(inputRequests={"a": {"method": "roots/list", "params": {}}}),
-        input_required(inputRequests={"a": {"method": "elicitation/create", "params": {"mode": "url"}}}),
-        input_required(inputRequests={**QUESTION, "b": {"method": "sampling/createMessage", "params": {"tools": []}}}),
+        input_required(inputRequests={"a": PAGE}),
+        *(
+            input_required(inputRequests={**QUESTION, "b": {"method": "sampling/createMessage", "params": params}})
+            for params in ({}, {**TALK, "tools": []}, {**TALK, "toolChoice": {"mode": "none"}})
+        ),
         {"resultType": "later"},
     ],
 )

@@ -20,7 +20,7 @@ from interlock.transport.http_server import Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
 from interlock.wire.sse import COMMENT
-from support.asgi import CAPABILITIES_KEY, NEWEST, VERSION_KEY, call_tool, envelope, message, post
+from support.asgi import CAPABILITIES_KEY, NEWEST, VERSION_KEY, call_tool, envelope, headers_of, message, post
 from support.http_socket import connection, http, served
 from support.transcripts import Transcript
 from support.virtual_time import virtual_time
@@ -349,8 +349,9 @@ async def test_what_one_user_was_asked_is_no_other_users():
     ada, bob = {"authorization": "Bearer ada"}, {"authorization": "Bearer bob"}
     frame = call_tool("book", BOOK, **ELICITING)
     state = (await post(app, frame, ada).answer()).json["result"]["requestState"]
-    answer = await post(app, again(frame, state, user="ada"), bob).answer()
-    assert (answer.status, answer.error["code"]) == (400, -32602)
+    for said in ({}, {"user": "ada"}):
+        answer = await post(app, again(frame, state, **said), bob).answer()
+        assert (answer.status, answer.error["code"]) == (400, -32602)
     assert (await post(app, again(frame, state)).answer()).status == 401
     assert (await post(app, again(frame, state), ada).answer()).json["result"]["resultType"] == "complete"
 
@@ -433,7 +434,9 @@ async def test_a_header_that_differs_from_the_body_is_refused(frame, changes):
 @pytest.mark.requirement("HDR-010")
 @pytest.mark.parametrize("value", ["h\x01i", "hi\x7f", "h\xefi", "h\ti"])
 async def test_characters_that_headers_must_not_have_are_refused(value):
-    assert await refused(call_tool("hi"), {"mcp-name": value}) == (400, -32020)
+    """Also where the body says the very same: such a name travels encoded."""
+    for name in ("hi", value):
+        assert await refused(call_tool(name), {"mcp-name": value}) == (400, -32020)
 
 
 @pytest.mark.requirement("HDR-011", "HDR-013")
@@ -444,6 +447,15 @@ async def test_names_of_headers_in_any_case_and_white_space_around_values():
             told = data.replace(b"mcp-method: ", name + b":\t ").replace(b"mcp-name: hi", b"Mcp-Name:   hi  ")
             raw.write(told)
             assert (await raw.response()).status == 200
+
+
+@pytest.mark.requirement("HDR-013")
+@pytest.mark.parametrize("name", ["mcp-protocol-version", "mcp-method", "mcp-name"])
+async def test_white_space_that_a_parser_leaves_around_values_is_none_of_theirs(name):
+    frame = call_tool("hi")
+    value = dict(headers_of(frame, {}))[name.encode()].decode()
+    answer = await post(House().app, frame, {name: f" \t{value}\t "}).answer()
+    assert answer.status == 200
 
 
 @pytest.mark.requirement("HDR-012")

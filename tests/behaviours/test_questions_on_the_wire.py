@@ -589,7 +589,7 @@ async def test_roots_are_files_with_or_without_a_name(carrier, revision):
     assert told["result"] == {"roots": [{"uri": "file:///home/ada"}, roots[1]]}
 
 
-@pytest.mark.requirement("ROOTS-03", "ROOTS-06", "ROOTS-08", "ROOTS-002")
+@pytest.mark.requirement("ROOTS-03", "ROOTS-06", "ROOTS-08", "ROOTS-002", "ROOTS-003")
 @pytest.mark.parametrize(
     "root",
     [

@@ -134,6 +134,56 @@ async def test_progress_without_end_runs_into_the_total_deadline(carrier, revisi
         assert (await peer.expect(CANCELLED))["params"]["requestId"] == request["id"]
 
 
+@pytest.mark.requirement("LIFE-24")
+@over_carriers
+@over_handshake
+async def test_a_user_who_thinks_is_no_silence_of_the_server(carrier, revision):
+    async with talking(carrier, revision, roots=thinks(user := asyncio.Event(), asked := asyncio.Event())) as both:
+        client, peer = both
+        clock = Clock()
+        call = start(client.call_tool("asks", timeout=5))
+        request = await peer.expect("tools/call")
+        peer.send(peer.frame("roots/list", id="q"))
+        await asked.wait()
+        for _ in range(3):
+            await clock.advance(4)
+        user.set()
+        await peer.response("q")
+        await clock.advance(4)  # behind the answer the server has all of its time again
+        reply(peer, request, text("at last"))
+        assert (await call).text == "at last"
+        assert CANCELLED not in methods(peer)
+
+
+@pytest.mark.requirement("LIFE-24", "LIFE-28")
+@pytest.mark.parametrize("which", ["idle", "total"])
+@over_handshake
+async def test_a_question_ends_neither_deadline_for_good(revision, which):
+    async with talking("memory", revision, roots=thinks(user := asyncio.Event(), asked := asyncio.Event())) as both:
+        client, peer = both
+        clock = Clock()
+        call = start(client.call_tool("asks", timeout=Patience(idle=5, total=20)))
+        await peer.expect("tools/call")
+        peer.send(peer.frame("roots/list", id="q"))
+        await asked.wait()
+        if which == "idle":
+            user.set()
+            await peer.response("q")
+            await clock.advance(6)
+        for _ in range(6 if which == "total" else 0):
+            await clock.advance(4)
+        await timed_out(call, which)
+
+
+def thinks(user, asked):
+    async def roots():
+        asked.set()
+        await user.wait()
+        return []
+
+    return roots
+
+
 @pytest.mark.requirement("LIFE-28", "CANCEL-017")
 @over_all
 async def test_a_listener_that_hangs_does_not_hold_the_total_deadline(revision):

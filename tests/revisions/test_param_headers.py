@@ -82,6 +82,18 @@ def test_the_headers_of_arguments():
     check_param_headers(FOUND, arguments, {name.lower(): value for name, value in said.items()})
 
 
+@pytest.mark.requirement("XHDR-017", "XHDR-022")
+def test_a_number_that_is_whole_is_an_integer():
+    said = headers_of(FOUND, {"count": 42.0})
+    assert said == {"Mcp-Param-Count": "42"}
+    check_param_headers(FOUND, {"count": 42.0}, {name.lower(): value for name, value in said.items()})
+
+
+@pytest.mark.parametrize("arguments", [{"count": 4.5}, {"count": float("inf")}, {"count": 2.0**60}])
+def test_a_number_that_no_integer_is_has_no_header(arguments):
+    assert headers_of(FOUND, arguments) == {}
+
+
 @pytest.mark.parametrize("arguments", [{}, {"region": None, "inner": None}, {"inner": 7}, {"count": 2**60}])
 def test_what_has_no_header(arguments):
     assert headers_of(FOUND, arguments) == {}

@@ -295,6 +295,19 @@ async def test_a_client_that_cannot_answer_is_not_asked():
     assert len(rounds.asker.parking) == 0
 
 
+@pytest.mark.requirement("MRTR-007")
+async def test_what_stays_open_is_asked_only_of_who_still_says_that_it_can_be_asked():
+    async def asks(exchange):
+        return {"said": [each["action"] for each in await asyncio.gather(*(exchange.ask(form(k, k)) for k in "ab"))]}
+
+    rounds = Rounds(asks, **PARKS)
+    state = (await rounds())["requestState"]
+    told = await rounds({"a": accept()}, state, can=ClientCapabilities(roots={}))
+    assert (told["code"], told["data"]) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+    both = {"a": accept(), "b": {"action": "decline"}}  # the ticket was not used up by that
+    assert (await rounds(both, state, can=ClientCapabilities()))["said"] == ["accept", "decline"]
+
+
 @pytest.mark.parametrize("later", [0, 20])
 async def test_a_task_that_outlives_its_run_waits_for_no_answer(later):
     """Whether it asked before the run was over, or does so afterwards."""

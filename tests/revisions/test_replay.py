@@ -275,6 +275,18 @@ async def test_only_who_can_be_asked_is_asked(known):
     assert known or "did not declare elicitation" in told["message"]
 
 
+@pytest.mark.requirement("MRTR-007")
+async def test_who_leaves_a_question_open_and_no_longer_says_that_it_can_be_asked_is_not_asked_again():
+    async def asks(exchange):
+        return {"said": (await exchange.ask(form("A?", "a")))["action"]}
+
+    rounds = Rounds(asks)
+    state = (await rounds())["requestState"]
+    told = await rounds({}, state, can=ClientCapabilities(roots={}))
+    assert (told["code"], told["data"]) == (-32021, {"requiredCapabilities": {"elicitation": {}}})
+    assert (await rounds({"a": accept()}, state))["said"] == "accept"
+
+
 async def test_a_run_that_was_ended_to_ask_is_freed_at_once():
     async def asks(exchange):
         await exchange.ask(form("A?", "a"))

@@ -9,7 +9,7 @@ from interlock.revisions.identity import Identity
 from interlock.revisions.question_meter import BURST
 from interlock.revisions.stateless_client import StatelessClient, envelope
 from interlock.revisions.table import REVISIONS
-from interlock.wire.errors import BadResult, HeaderMismatch
+from interlock.wire.errors import BadResult, CallTimeout, HeaderMismatch
 from interlock.wire.link import Patience
 from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, RequestMeta
 from interlock.wire.types.common import Implementation
@@ -125,17 +125,29 @@ async def test_a_call_that_is_not_offered_is_not_sent():
     assert link.calls == []
 
 
-@pytest.mark.parametrize("total", [None, 10.0])
+@pytest.mark.parametrize("total", [None, 30.0])
 async def test_the_total_deadline_stands_for_all_rounds_of_a_call(monkeypatch, total):
     """A server that asks on and on does not get the whole deadline again with each round."""
-    clock = iter([100.0, 104.0, 109.0, 120.0])
-    monkeypatch.setattr(stateless_client, "monotonic", lambda: next(clock))
-    again = result_frame({"resultType": "input_required", "requestState": "s"})
-    edge, link = edge_of(again, again, again, result_frame({"resultType": "complete"}))
+    edge, link = rounds_at(monkeypatch, 104.0, 109.0, 120.0)
     await edge(Spoken("tools/call", {}, patience=Patience(idle=3.0, total=total)))
     given = [each["patience"] for each in link.calls]
     assert [each.idle for each in given] == [3.0] * 4
-    assert [each.total for each in given] == ([None] * 4 if total is None else [10.0, 6.0, 1.0, 0.001])
+    assert [each.total for each in given] == ([None] * 4 if total is None else [30.0, 26.0, 21.0, 10.0])
+
+
+async def test_nothing_is_sent_when_whoever_was_asked_took_all_of_the_time(monkeypatch):
+    edge, link = rounds_at(monkeypatch, 104.0, 110.0)
+    with pytest.raises(CallTimeout, match="total deadline of 10 s"):
+        await edge(Spoken("tools/call", {}, patience=Patience(idle=3.0, total=10.0)))
+    assert len(link.calls) == 2
+
+
+def rounds_at(monkeypatch, *times):
+    """A call that begins at 100.0, and is asked for another round at each of these times."""
+    clock = iter([100.0, *times])
+    monkeypatch.setattr(stateless_client, "monotonic", lambda: next(clock))
+    again = result_frame({"resultType": "input_required", "requestState": "s"})
+    return edge_of(*(again for _ in times), result_frame({"resultType": "complete"}))
 
 
 async def test_a_question_where_none_may_be_asked_is_no_answer():

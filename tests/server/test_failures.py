@@ -76,6 +76,15 @@ async def test_a_group_of_words_is_all_of_them(caplog):
     assert not caplog.records
 
 
+async def test_a_refusal_stands_for_a_group_of_words_and_refusals(caplog):
+    with pytest.raises(CannotAsk, match="first"):
+        told(
+            ExceptionGroup("g", [ToolError("said no"), ExceptionGroup("h", [CannotAsk("first"), CannotAsk("second")])])
+        )
+    assert not caplog.records
+    assert "reference" in told(ExceptionGroup("g", [CannotAsk("first"), ValueError("secret")]))
+
+
 async def test_a_refusal_goes_on():
     with pytest.raises(Refused):
         told(Refused("no", code=5))

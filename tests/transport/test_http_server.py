@@ -428,6 +428,23 @@ async def test_progress_that_nobody_can_read_is_left_out():
     assert answer.json["result"]["content"][0]["text"] == "waited"
 
 
+@pytest.mark.requirement("HDR-009", "HTTP-013", "HTTP-029")
+@pytest.mark.parametrize(
+    ("frame", "changes", "status"),
+    [
+        (call_tool("hi"), {"mcp-method": "tools/list"}, 400),
+        (call_tool("nobody"), {}, 400),
+        ({**call_tool("hi"), "method": "nobody/knows"}, {}, 404),
+        ({"jsonrpc": "2.0", "method": "notifications/x", "params": {"_meta": 5}}, {}, 400),
+    ],
+    ids=["header", "tool", "method", "notification"],
+)
+async def test_a_status_says_no_to_who_reads_nothing_but_events_too(frame, changes, status):
+    answer = await post(House().app, frame, {"accept": "text/event-stream", **changes}).answer()
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert "error" in answer.json
+
+
 async def test_a_listen_stream_begins_with_its_acknowledgement_and_ends_with_its_result():
     house = House()
     talk = post(house.app, LISTEN)

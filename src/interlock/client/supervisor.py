@@ -190,7 +190,7 @@ class Supervisor:
                         retries = 0  # a call that lasts outlives more than one connection
                     self._decide(exchange, ended, retries)
                 retries += 1
-                exchange.patience = rest_of(given or Patience(), began)
+                exchange.patience = rest_of(given or Patience(), began, exchange.method)
         finally:
             self._active -= counted
 

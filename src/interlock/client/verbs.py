@@ -200,7 +200,8 @@ class Verbs:
 
         async def ask(params: dict[str, Any]) -> Result:
             # The total deadline is that of the whole walk: a server must not stretch it page by page.
-            return await self.request(listing.method, params, timeout=rest_of(patience, began), headers=headers)
+            rest = rest_of(patience, began, listing.method)
+            return await self.request(listing.method, params, timeout=rest, headers=headers)
 
         def took(items: Iterable[Any]) -> None:
             if listing is TOOLS and "Tool.outputSchema" not in edge.revision.unknown:

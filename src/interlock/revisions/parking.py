@@ -82,6 +82,12 @@ class Run:
         open = self.questions.open
         return {key: check_answer(open[key], given[key]) for key in open if key in given}
 
+    def check_can_ask_again(self, exchange: Served, answers: Mapping[str, Result]) -> None:
+        """What stays open is asked once more: this very request must say that it can be asked (patterns/mrtr)."""
+        for key, question in self.questions.open.items():
+            if key not in answers:
+                check_can_ask(exchange.revision, exchange.peer, question)
+
     def answer(self, answers: Mapping[str, Result]) -> None:
         open = self.questions.open
         for key, members in answers.items():
@@ -142,6 +148,7 @@ class Park:
         if run is None:
             raise InvalidParams(STATE_REFUSED)
         answers = run.read(self._round.given)  # before the ticket is used: who sent a wrong one may send a right one
+        run.check_can_ask_again(exchange, answers)
         self._parking.take(ticket)
         run.speak_through(exchange)
         run.answer(answers)

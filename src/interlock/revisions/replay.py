@@ -124,7 +124,7 @@ class Replay(msgspec.Struct, eq=False):
         questions = self._known or self._questions()
         key, digest = questions.key_of(question)
         before = self._asked.get(key)
-        if before != digest:  # what this client was asked already it can be asked
+        if before != digest:  # what was asked already may be answered by a request that no longer says it can
             check_can_ask(exchange.revision, exchange.peer, question)
         elif (kept := self._answers.get(key)) is not None:
             questions.digests[key] = digest
@@ -135,6 +135,8 @@ class Replay(msgspec.Struct, eq=False):
             questions.digests[key] = digest
             self._answers[key] = bytes(given)
             return members
+        if before == digest:  # unanswered: this very request must say that it can be asked (patterns/mrtr)
+            check_can_ask(exchange.revision, exchange.peer, question)
         self._answers.pop(key, None)  # it was given to another question
         loop = self._loop or asyncio.get_running_loop()
         task = asyncio.current_task(loop)

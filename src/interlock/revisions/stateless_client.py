@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ..wire.errors import BadResult, RemoteError
+from ..wire.errors import BadResult, CallTimeout, RemoteError
 from ..wire.exchange import Exchange, Question, Result
 from ..wire.frames import encode
 from ..wire.link import Link, Patience
@@ -47,11 +47,14 @@ def envelope(revision: Revision, me: Identity) -> dict[str, Any]:
     }
 
 
-def rest_of(patience: Patience, began: float) -> Patience:
-    """The total deadline stands for everything that one call leads to."""
+def rest_of(patience: Patience, began: float, method: str) -> Patience:
+    """The total deadline stands for everything that one call leads to: what a user took of it is gone, too."""
     if patience.total is None:
         return patience
-    return Patience(idle=patience.idle, total=max(patience.total - (monotonic() - began), 0.001))
+    left = patience.total - (monotonic() - began)
+    if left <= 0:
+        raise CallTimeout(method, patience.total, "total")
+    return Patience(idle=patience.idle, total=left)
 
 
 class StatelessClient(ClientEdge):
@@ -75,7 +78,7 @@ class StatelessClient(ClientEdge):
                 # an unknown kind makes the whole response invalid (basic/index#result-type)
                 raise BadResult(f"{exchange.method}: a result of the unknown kind {kind!r:.60}")
             inputs = await self._inputs(exchange, result)
-            exchange.patience = rest_of(given, began)
+            exchange.patience = rest_of(given, began, exchange.method)
         raise RemoteError(f"{exchange.method}: the server asked for more than {_ROUNDS} rounds")
 
     async def _inputs(self, exchange: Exchange, result: Result) -> dict[str, Any]:

@@ -61,10 +61,10 @@ class StatelessHttpClient(StatelessClient):
         try:
             return await super().carry(exchange, params, meta)
         except HeaderMismatch:
-            exchange.patience = rest_of(given, began)
+            exchange.patience = rest_of(given, began, exchange.method)
             if exchange.method != "tools/call" or not await self._learned(exchange, params, meta):
                 raise
-        exchange.patience = rest_of(given, began)
+        exchange.patience = rest_of(given, began, exchange.method)
         return await super().carry(exchange, params, meta)  # once, with the headers of the new list (XHDR-025)
 
     def _usable(self, result: Result) -> Result:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from os import urandom
 from typing import Any, cast
 
@@ -51,13 +52,21 @@ def reference_to(error: BaseException, kind: str, name: str) -> str:
 
 
 def _only(error: BaseException) -> BaseException:
-    """What a group of one holds: a `TaskGroup` wraps even the only thing that went wrong."""
-    while isinstance(error, BaseExceptionGroup):
-        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(inner) != 1:
-            return cast(BaseException, error)
-        error = inner[0]
-    return error
+    """What stands for a group: a `TaskGroup` wraps even the only thing that went wrong. Of several that all are words
+    for the caller a refusal does, the first: two questions asked together cannot be asked for the same reason."""
+    parts = [*_leaves(error)]
+    refusals = [each for each in parts if isinstance(each, Refused)]
+    if refusals and all(isinstance(each, Refused | ToolError) for each in parts):
+        return refusals[0]
+    return parts[0] if len(parts) == 1 else error
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+        yield from _leaves(each)
 
 
 def _words(error: BaseException) -> str | None:

@@ -194,10 +194,13 @@ class Calls:
         withdraw: Callable[[int, str, bool], None],
         most: int = DEFAULT_LIMITS.waiting,
         after: int = 0,
+        owes: Callable[[], object] = bool,
     ) -> None:
         self._loop = loop
         self._withdraw = withdraw
         self._most = most
+        self._owes = owes
+        """Does the peer wait for an answer of ours? Then it is not silent: it may need that to go on."""
         self._last_id = after
         self.waiting: dict[int | str, Call] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -243,6 +246,12 @@ class Calls:
             if call.deadline < self._timer_at:
                 self._set_timer(call.deadline)
 
+    def all_alive(self) -> None:
+        """The peer has what it waited for: whatever it owes us counts from now on."""
+        now = self._loop.time()
+        for call in self.waiting.values():
+            call.alive(now)
+
     def progressed(self, token: int | str | None, frame: Frame) -> None:
         """Progress for one of our active tokens; others are ignored. Only what increases is a sign of life."""
         call = self.waiting.get(token) if token is not None else None
@@ -276,6 +285,8 @@ class Calls:
 
     def _expire(self) -> None:
         now = self._loop.time()
+        if self._owes():
+            self.all_alive()
         for call in [call for call in self.waiting.values() if call.deadline <= now]:
             if self.waiting.pop(call.id, None) is None:
                 continue  # telling the peer of the one before ended the connection

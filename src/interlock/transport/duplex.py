@@ -82,8 +82,8 @@ class Duplex:
         self._side = side
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._calls = Calls(self._loop, self._withdraw, limits.waiting)
         self._runs = Runs(self._loop, limits.in_flight)
+        self._calls = Calls(self._loop, self._withdraw, limits.waiting, owes=lambda: self._runs.by_id)
         self._end: ConnectionEnded | None = None
         self._closing: asyncio.Task[None] | None = None
         self._unwaited = 0
@@ -279,11 +279,22 @@ class Duplex:
         if work is None or isinstance(work, bytes):
             reply(id, work)
             return
+        if self._calls.waiting:
+            reply = self._then_all_alive(reply)
         # `initialize` is never refused or cancelled (basic/utilities/cancellation): others wait for its end.
         if not self._runs.start(id, work, reply, frame.method != "initialize"):
             work[0].close()
             told = f"More than {self._limits.in_flight} requests at once: wait for answers first"
             reply(id, encode_error(id, InternalError(told)))
+
+    def _then_all_alive(self, reply: Reply) -> Reply:
+        """A user who thinks about a question of the server's is no silence of the server's."""
+
+        def replied(id: Id | None, answer: bytes | None) -> None:
+            self._calls.all_alive()
+            reply(id, answer)
+
+        return replied
 
     def _reply(self, id: Id | None, answer: bytes | None) -> None:
         if answer is None or self._end is not None:

@@ -267,9 +267,10 @@ class HttpCall(msgspec.Struct, eq=False):
             told = f"The answer is too large: {len(answer)} bytes, the limit is {self._limit}"
             answer = encode_error(self.id, InternalError(told))
         self._answered = True
-        if self._streaming or self._held or not self._accepts.json:
+        status = status_of(answer)
+        if self._streaming or self._held or (status == 200 and not self._accepts.json):
             return self._write(encode_event(answer), last=True)
-        return self._json(status_of(answer), answer)
+        return self._json(status, answer)  # a status that says no comes with JSON, whatever its client reads besides
 
     def respond(self, status: int, body: bytes) -> Awaitable[None]:
         """JSON in one piece, with a status that the caller chose."""
