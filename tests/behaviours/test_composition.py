@@ -149,6 +149,7 @@ async def answer_to(client, method, params):
     return error.code, json.dumps([error.message, error.data]).replace("absent", "secret")
 
 
+@pytest.mark.requirement("TOOLS-32", "TOOLS-030", "COMPL-18", "COMPL-19", "COMPL-007")
 @every_talk
 async def test_what_is_hidden_is_answered_like_what_is_absent(carrier, revision):
     async with dialled(carrier, revision) as client:

@@ -36,6 +36,7 @@ async def walk(peer, kind, cursor=None):
         if "nextCursor" not in page:
             return found, cursors
         cursor = page["nextCursor"]
+        assert cursor not in cursors  # or this would never end
         cursors.append(cursor)
 
 

@@ -277,6 +277,27 @@ async def test_a_path_is_within_the_roots_of_the_client_or_not(inside, revision,
         assert (await client.call_tool(inside.__name__, {"path": f"{tmp_path}-secret"})).text == "False"
 
 
+async def count_async(paths: list[str], ctx: Context) -> str:
+    return str([await ctx.within_roots(path) for path in paths].count(True))
+
+
+def count_blocking(paths: list[str], ctx: Context) -> str:
+    return str([ctx.within_roots(path) for path in paths].count(True))
+
+
+@pytest.mark.parametrize("count", [count_async, count_blocking])
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_many_paths_are_one_question(count, revision, tmp_path):
+    asked = []
+    roots = lambda: asked.append(1) or [{"uri": tmp_path.as_uri()}]  # noqa: E731
+    async with Client(library(count), roots=roots, revision=revision) as client:
+        paths = [*(str(tmp_path / f"{number}") for number in range(50)), str(tmp_path.parent)]
+        assert (await client.call_tool(count.__name__, {"paths": paths})).text == "50"
+        assert len(asked) == 1
+        await client.call_tool(count.__name__, {"paths": paths})
+        assert len(asked) == 2  # another call asks anew
+
+
 @pytest.mark.parametrize("name", ["app", "connection", "request"])
 def test_what_no_lifespan_yields_is_said(name):
     with pytest.raises(LocalError):

@@ -23,6 +23,11 @@ class UnspeakableToolError(ToolError):
         raise RuntimeError("no words")
 
 
+class DeadlyToolError(ToolError):
+    def __str__(self):
+        raise SystemExit(1)
+
+
 class Odd(BaseException):
     """Of nobody's family."""
 
@@ -40,6 +45,7 @@ def told(error):
         Odd("secret"),
         Unspeakable(),
         UnspeakableToolError(),
+        DeadlyToolError(),
         ExceptionGroup("secret", [ValueError("secret"), ToolError("told")]),
         BaseExceptionGroup("secret", [SystemExit("secret")]),
         RecursionError("secret"),

@@ -81,9 +81,45 @@ def test_members_that_are_missing_inside_are_named():
     )
 
 
-def test_the_value_of_a_mapping_has_no_name_in_the_message():
-    (line,) = lines(flight="OS 1", extra={"a": "x"})
-    assert line == "extra[...]: Expected 'int', got 'str'; expected an integer; for example 1"
+def test_the_member_of_a_mapping_is_named():
+    (line,) = lines(flight="OS 1", extra={"a": 1, "b c": "x"})
+    assert line == 'extra["b c"]: "x" does not fit; expected an integer; for example 1'
+
+
+def lines_about(hint, value):
+    def take(it): ...
+
+    take.__annotations__ = {"it": hint}
+    with pytest.raises(Unmendable) as caught:
+        fitting(read_signature(take, Context, closed=True))(Raw(msgspec.json.encode({"it": value})))
+    return caught.value.lines
+
+
+def test_a_name_that_no_member_may_have_is_told():
+    expected = 'it: "3" is no name of a member; expected one of "open", "shut"; for example "open"'
+    assert lines_about(dict[Literal["open", "shut"], int], {"open": 1, "3": 2}) == [expected]
+    (line,) = lines_about(dict[int, int], {"1": 1, "one": 2})
+    assert line.startswith('it: "one" is no name of a member; expected a string matching ')
+
+
+def test_a_mapping_is_shown_with_what_its_members_are():
+    expected = 'it: [] does not fit; expected an object, each member an integer; for example {"1":1}'
+    assert lines_about(dict[int, int], []) == [expected]
+
+
+def test_no_example_is_given_that_a_class_would_refuse_itself():
+    @dataclass
+    class Even:
+        number: int
+
+        def __post_init__(self):
+            if self.number % 2:
+                raise ValueError(f"{self.number} is odd")
+
+    assert lines_about(Even, {"number": 3}) == ["it: 3 is odd; expected an object with 'number'"]
+    assert lines_about(list[Even], [{"number": 2}, {"number": 3}]) == [
+        "it[1]: 3 is odd; expected an object with 'number'"
+    ]
 
 
 @pytest.mark.parametrize("name", ["dryRun", "dry-run", "DRY_RUN", "dryrun", "dry_rum", "dr_yrun"])

@@ -88,3 +88,37 @@ def test_a_prompt_whose_completion_is_wrong_is_not_there():
             server.resource("a://{name}", complete=wrong)(greet)
     server.prompt(complete={"name": ["Ada"]})(greet)
     server.resource("a://{name}", complete={"name": ["Ada"]})(greet)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"title": 5},
+        {"description": b"bytes"},
+        {"name": 5},
+        {"title": "\ud800"},
+        {"meta": [1]},
+        {"meta": {5: "x"}},
+        {"meta": {"com.example/x": object()}},
+        {"meta": {"com.example/x": "\ud800"}},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda server, facts: server.tool(**facts)(greet),
+        lambda server, facts: server.add_tool(greet, **facts),
+        lambda server, facts: server.prompt(**facts)(greet),
+        lambda server, facts: server.add_resource("a:b", lambda: "", **facts),
+    ],
+)
+def test_a_fact_that_would_break_a_whole_list_is_refused_where_it_is_said(make, facts):
+    with pytest.raises(LocalError, match=r"is no|surrogate"):
+        make(Server("x"), facts)
+
+
+@pytest.mark.parametrize("facts", [{"title": 5}, {"instructions": ["a"]}, {"version": 1}, {"name": None, "title": b""}])
+def test_what_a_server_says_of_itself_is_text(facts):
+    with pytest.raises(LocalError, match="is no text"):
+        Server(**{"name": "x", **facts})

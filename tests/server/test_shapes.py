@@ -67,3 +67,12 @@ def test_a_schema_that_leads_back_to_itself_has_an_end():
     definitions = {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "integer"}]}}
     assert example_of({"$ref": "#/$defs/a"}, definitions) is NO_EXAMPLE
     assert words_of({"$ref": "#/$defs/a"}, definitions).startswith("a value or an integer")
+
+
+def test_a_mapping_is_told_by_its_members():
+    schema = {"type": "object", "additionalProperties": {"type": "boolean"}}
+    assert words_of(schema, {}) == "an object, each member true or false"
+    assert example_of(schema, {}) == {"name": True}
+    assert example_of({**schema, "propertyNames": {"enum": ["a"]}}, {}) == {"a": True}
+    assert example_of({**schema, "propertyNames": {"pattern": "^x$"}}, {}) is NO_EXAMPLE
+    assert example_of({"type": "object", "minProperties": 1}, {}) is NO_EXAMPLE

@@ -1,7 +1,9 @@
 """server/tools.py: a function as a tool, and what its value becomes."""
 
+import dataclasses
 import json
 import logging
+import re
 from typing import Annotated
 
 import msgspec
@@ -301,3 +303,33 @@ def test_a_mark_that_breaks_a_rule_is_the_authors_mistake():
 
     with pytest.raises(LocalError, match="f: x-mcp-header: a must be"):
         tool(f)
+
+
+@pytest.mark.parametrize("raised", [KeyError("x"), RuntimeError("inside"), SystemExit(3), KeyboardInterrupt()])
+async def test_a_class_that_fails_over_its_arguments_fails_the_call_with_a_reference(raised, caplog):
+    @dataclasses.dataclass
+    class Fragile:
+        number: int
+
+        def __post_init__(self):
+            raise raised
+
+    async def take(it: Fragile): ...
+
+    result = await call(tool(take), b'{"it": {"number": 1}}')
+    assert result["isError"] and re.fullmatch(r"The tool take failed unexpectedly \(reference \w+\)", text(result))
+    assert caplog.records[-1].exc_info[1] is raised
+
+
+async def test_a_class_may_say_to_the_model_what_is_wrong():
+    @dataclasses.dataclass
+    class Shelf:
+        number: int
+
+        def __post_init__(self):
+            raise ToolError("there are shelves 1 to 9")
+
+    async def take(it: Shelf): ...
+
+    result = await call(tool(take), b'{"it": {"number": 10}}')
+    assert result["isError"] and text(result) == "there are shelves 1 to 9"

@@ -15,6 +15,7 @@ import msgspec
 
 from ..wire.errors import LocalError, ToolError
 from ..wire.exchange import Exchange
+from ..wire.loose import is_number
 from .calling import Caller
 
 __all__ = ["Concurrency", "Gate", "bounded", "check_seconds", "gate_of"]
@@ -40,7 +41,7 @@ def gate_of(concurrency: Concurrency | int | None) -> Gate | None:
 
 
 def check_seconds(seconds: float | None) -> None:
-    if seconds is not None and not 0 < seconds <= _LONGEST:
+    if seconds is not None and not (is_number(seconds) and 0 < seconds <= _LONGEST):
         raise LocalError(f"timeout={seconds!r}: give seconds, more than none and at most a week ({_LONGEST:.0f})")
 
 

@@ -41,7 +41,8 @@ _RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 class Context:
     """One request, as its handler sees it. Annotate a parameter with it; no ambient state is needed."""
 
-    __slots__ = ("exchange",)
+    __slots__ = ("_told_roots", "exchange")
+    _told_roots: dict[str | None, list[elsewhere.Root]]  # by key; set by the first who asks
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -164,7 +165,7 @@ class Context:
 
     @deprecated("roots are deprecated in the newest revision of MCP: take folders as tool arguments or configuration")
     def within_roots(self, path: Any, *, key: str | None = None) -> Any:
-        """Does this path lie within one of the places the client's user works in? Asks for them."""
+        """Does this path lie within one of the places the client's user works in? Asks for them, once in a run."""
         return self._within_roots(path, key)
 
     def read_resource(self, uri: str) -> Any:
@@ -198,9 +199,14 @@ class Context:
         return _questions().read_roots(await self.exchange.ask(_questions().ask_roots(key)))
 
     async def _within_roots(self, path: Any, key: str | None) -> bool:
+        """A tool may look at many paths, and each question is a round of its own for a stateless client."""
         from .roots import within  # few handlers look at them
 
-        return within(path, await self._roots(key))
+        if not hasattr(self, "_told_roots"):
+            self._told_roots = {}
+        if key not in self._told_roots:
+            self._told_roots[key] = await self._roots(key)
+        return within(path, self._told_roots[key])
 
     async def _read_resource(self, uri: str) -> list[elsewhere.ResourceContents]:
         from .passing import Passed  # few read their own resources

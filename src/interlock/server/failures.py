@@ -78,7 +78,7 @@ def _words(error: BaseException) -> str | None:
         return None
     try:
         return str(error).encode("utf-8", "backslashreplace").decode()
-    except Exception:
+    except BaseException:  # it may raise anything, as may the code that raised it
         return None  # words that cannot be had: a bug like any other
 
 

@@ -15,9 +15,11 @@ from msgspec import Raw
 
 from ..wire.display import display
 from ..wire.json_schema import Check, Mismatch, Problem
+from ..wire.loose import members_of
 from .arguments import Unmendable
 from .coercion import coerced, resolved
 from .models import decode_custom
+from .places import NOWHERE, Decoder, exact, has_there, place_of, schema_at, value_at
 from .schema import Signature
 from .shapes import NO_EXAMPLE, example_of, shown, words_of
 
@@ -26,10 +28,7 @@ __all__ = ["Mender", "mend_given", "told_within"]
 LONGEST_NAME = 64
 MOST_UNKNOWN = 20
 LONGEST_REASON = 300
-_PLACE = re.compile(r"\.([^.\[\]`]+)|\[(\d+|\.\.\.)\]")
-_AT = re.compile(r" - at `\$[^`]*`\Z")  # at the end: a value may hold such words too
 _PARTS = msgspec.json.Decoder(dict[str, Raw])
-_NOWHERE: Any = object()
 
 
 class Mender:
@@ -73,7 +72,7 @@ class Mender:
             decoder.decode(mended)
             return mended, None
         except msgspec.ValidationError as error:
-            return raw, _told(name, value, str(error), self._properties[name], self._definitions)
+            return raw, _told(name, value, str(error), self._properties[name], self._definitions, decoder)
 
     def _coerced(self, name: str, value: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
         if isinstance(value, str) and value.strip() == "null":  # where null may stand, and no text: it was refused
@@ -106,67 +105,47 @@ def mend_given(value: dict[str, Any], check: Check, schema: dict[str, Any], firs
 # --- lines ----------------------------------------------------------------------------------------------
 
 
-def _line(place: str, wrong: str, schema: Any, definitions: dict[str, Any]) -> str:
-    wanted, example = words_of(schema, definitions), example_of(schema, definitions)
+def _line(place: str, wrong: str, schema: Any, definitions: dict[str, Any], example: Any = NOWHERE) -> str:
+    wanted = words_of(schema, definitions)
+    example = example_of(schema, definitions) if example is NOWHERE else example
     told = f"{display(place, LONGEST_NAME * 2)}: {display(wrong, LONGEST_REASON)}"  # it may repeat what the peer sent
     told += f"; expected {wanted}" if wanted != "a value" else ""
     return f"{told}; for example {shown(example)}" if example is not NO_EXAMPLE else told
 
 
-def told_within(message: str, value: Any, schema: dict[str, Any]) -> str:
+def told_within(message: str, value: Any, signature: Signature) -> str:
     """What msgspec says of a whole record, such as the arguments of a prompt, in the same words."""
-    if _AT.search(message) is None:
+    if not place_of(message).said:
         return display(message.replace("`", "'"), LONGEST_REASON)
-    return _told("", value, message, schema, schema.get("$defs", {})).removeprefix(".")
+    schema = signature.schema
+    return _told("", value, message, schema, schema.get("$defs", {}), signature.decoder).removeprefix(".")
 
 
-def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[str, Any]) -> str:
+def _told(name: str, value: Any, message: str, schema: Any, definitions: dict[str, Any], decoder: Decoder) -> str:
     """msgspec's one line (`Expected `int`, got `str` - at `$[0].x``) with the place, the value and the shape."""
-    said = _AT.search(message)
-    wrong, place = (message[: said.start()], said[0]) if said else (message, "")
-    steps = [found[1] or found[2] for found in _PLACE.finditer(place)]
-    for step in steps:
-        schema = _schema_at(schema, step, value, definitions)
-        value = _value_at(value, step)
-    where = name + "".join(found[0] for found in _PLACE.finditer(place))
-    if wrong.startswith("Expected `") and value is not _NOWHERE:
-        return _line(where, f"{shown(value)} does not fit", schema, definitions)
-    return _line(where, wrong.replace("`", "'"), schema, definitions)
+    place = exact(place_of(message), value, decoder)
+    inside = value
+    for step in place.steps[:-1] if place.is_name else place.steps:
+        schema = schema_at(schema, step, inside, definitions)
+        inside = value_at(inside, [step])
+    where, wrong = f"{name}{place}", place.wrong.replace("`", "'")
+    if place.is_name:
+        return _name_line(where, place.steps[-1], wrong, schema, definitions)
+    if place.wrong.startswith("Expected `") and inside is not NOWHERE:
+        wrong = f"{shown(inside)} does not fit"
+    example = example_of(schema, definitions)
+    if example is not NO_EXAMPLE and not has_there(place, example, value, decoder):
+        example = NO_EXAMPLE  # the schema does not say all that a class of the author's looks at
+    return _line(where, wrong, schema, definitions, example)
 
 
-def _schema_at(schema: Any, step: str, value: Any, definitions: dict[str, Any]) -> Any:
+def _name_line(where: str, name: Any, wrong: str, schema: Any, definitions: dict[str, Any]) -> str:
+    """About the name of a member, which is always a text."""
     schema = resolved(schema, definitions)
-    ways: list[Any] = [schema, *(resolved(way, definitions) for way in schema.get("anyOf", []))]
-    if members := _members(ways, step, value):
-        return members[0] if len(members) == 1 else {"anyOf": members}
-    for way in ways:
-        if step.isdigit() and int(step) < len(way.get("prefixItems", [])):
-            return way["prefixItems"][int(step)]
-        found = way.get("items" if step.isdigit() else "additionalProperties", way.get("items"))
-        if isinstance(found, dict):
-            return cast("dict[str, Any]", found)
-    return {}
-
-
-def _members(ways: list[Any], step: str, value: Any) -> list[Any]:
-    """What a member of this name may be: in the kinds of records that the value says it is, else in all of them."""
-    having = [way for way in ways if step in way.get("properties", {})]
-    meant = [way for way in having if _is_tagged(way["properties"], value)] or having
-    found = [way["properties"][step] for way in meant]
-    return [each for at, each in enumerate(found) if each not in found[:at]]
-
-
-def _is_tagged(members: dict[str, Any], value: Any) -> bool:
-    given = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    return all(given.get(name) == member["const"] for name, member in members.items() if "const" in member)
-
-
-def _value_at(value: Any, step: str) -> Any:
-    if isinstance(value, dict):
-        return cast("dict[str, Any]", value).get(step, _NOWHERE)
-    if isinstance(value, list) and step.isdigit() and int(step) < len(cast("list[Any]", value)):
-        return cast("list[Any]", value)[int(step)]
-    return _NOWHERE
+    ways = [resolved(way, definitions) for way in (schema, *schema.get("anyOf", []))]
+    names = next((members_of(way["propertyNames"]) for way in ways if "propertyNames" in way), members_of(None))
+    told = f"{shown(name)} is no name of a member" if name is not None else f"the name of a member: {wrong}"
+    return _line(where, told, {"type": "string", **names}, definitions)
 
 
 def _given_line(problem: Problem, schema: dict[str, Any], definitions: dict[str, Any]) -> str:

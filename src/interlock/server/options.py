@@ -5,18 +5,55 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from ..wire.errors import LocalError
+from ..wire.frames import encode
 from ..wire.meta import check_author_keys
 
-__all__ = ["check_facts", "check_options", "check_uri_given", "named_by", "prompt_options", "resource_options"]
+__all__ = [
+    "check_facts",
+    "check_options",
+    "check_texts",
+    "check_uri_given",
+    "named_by",
+    "prompt_options",
+    "resource_options",
+]
+
+_TEXTS = ("name", "title", "description", "mime_type")
 
 
 def check_facts(what: str, facts: Mapping[str, Any], known: Collection[str]) -> None:
-    """What an author says about a thing: all of it may be said, and its `meta` takes no key of the protocol's."""
+    """What an author says about a thing: all of it may be said, and its `meta` takes no key of the protocol's.
+
+    One that JSON cannot say, or says in another type, would cost every client the whole list it stands in.
+    """
     check_options(what, facts, known)
-    check_author_keys(facts.get("meta"))
+    check_texts(what, {name: facts.get(name) for name in _TEXTS})
+    if (meta := facts.get("meta")) is not None:
+        _check_meta(what, meta)
+
+
+def check_texts(what: str, facts: Mapping[str, Any]) -> None:
+    """What is said at all is said in words that can be written."""
+    for name, value in facts.items():
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise LocalError(f"{what}: {name}={value!r:.60} is no text")
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise LocalError(f"{what}: {name}={value!r:.60} holds half a surrogate pair, which is no text")
+
+
+def _check_meta(what: str, meta: Any) -> None:
+    if not isinstance(meta, Mapping) or not all(isinstance(key, str) for key in cast("Mapping[Any, Any]", meta)):
+        raise LocalError(f"{what}: meta={meta!r:.60} is no mapping of texts to values")
+    check_author_keys(cast("Mapping[str, Any]", meta))
+    try:
+        encode(dict(cast("Mapping[str, Any]", meta)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise LocalError(f"{what}: meta is no JSON: {error}") from None
 
 
 def check_options(what: str, given: Iterable[str], known: Collection[str]) -> None:

@@ -80,7 +80,7 @@ class RegisteredPrompt:
     def _wrong(self, message: str, given: dict[str, str]) -> str:
         from .mending import told_within  # few prompts are asked for wrongly
 
-        return told_within(message, given, self._signature.schema)
+        return told_within(message, given, self._signature)
 
     async def get(self, exchange: Exchange) -> Result:
         params = cast(GetPromptParams, exchange.params)

@@ -36,7 +36,15 @@ from .guards import Guards
 from .icons import checked_icons
 from .lifespans import Lifespans
 from .offers import Offers
-from .options import check_facts, check_options, check_uri_given, named_by, prompt_options, resource_options
+from .options import (
+    check_facts,
+    check_options,
+    check_texts,
+    check_uri_given,
+    named_by,
+    prompt_options,
+    resource_options,
+)
 from .outputs import OutputSchema
 from .threads import Threads
 from .tools import Asks, RegisteredTool
@@ -78,6 +86,8 @@ class Server:
         **guards: Unpack[elsewhere.GuardOptions],
     ) -> None:
         check_options("Server", guards, _SERVER_OPTIONS)
+        texts = {"name": name, "version": version, "title": title, "description": description}
+        check_texts("Server", {**texts, "website_url": website_url, "instructions": instructions})
         self.info = Implementation(
             name=name,
             version=version,

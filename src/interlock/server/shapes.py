@@ -8,8 +8,9 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.display import display
+from ..wire.loose import items_of, members_of
 from .coercion import resolved
-from .type_schema import DECIMAL
+from .type_schema import DECIMAL, INTEGER_KEY
 
 __all__ = ["NO_EXAMPLE", "example_of", "shown", "words_of"]
 
@@ -87,6 +88,8 @@ def _kind_words(schema: Schema, definitions: Mapping[str, Any], depth: int) -> s
         return f"{told}, each item {words_of(schema['items'], definitions, depth + 1)}"
     if named == ["object"] and isinstance(schema.get("required"), list):
         return f"{told} with {', '.join(repr(name) for name in schema['required'][:MOST_CHOICES])}"
+    if named == ["object"] and members_of(schema.get("additionalProperties")) and depth < _DEEPEST:
+        return f"{told}, each member {words_of(schema['additionalProperties'], definitions, depth + 1)}"
     return told
 
 
@@ -146,11 +149,25 @@ def _number(schema: Schema, kind: str) -> Any:
 
 def _container(kind: str, schema: Schema, definitions: Mapping[str, Any], depth: int) -> Any:
     if kind == "object":
-        members = cast(Schema, schema.get("properties", {}))
-        needed = [name for name in cast("list[str]", schema.get("required", [])) if name in members]
-        made = {name: example_of(members[name], definitions, depth) for name in needed}
-        return made if NO_EXAMPLE not in made.values() else NO_EXAMPLE
+        made = _object(schema, definitions, depth)
+        return made if NO_EXAMPLE not in made.values() and len(made) >= schema.get("minProperties", 0) else NO_EXAMPLE
     places = [example_of(item, definitions, depth) for item in schema.get("prefixItems", [])]
     if not places and isinstance(schema.get("items"), dict):
         places = [example_of(schema["items"], definitions, depth)] * max(1, min(schema.get("minItems", 1), 5))
     return places if NO_EXAMPLE not in places else NO_EXAMPLE
+
+
+def _object(schema: Schema, definitions: Mapping[str, Any], depth: int) -> Schema:
+    """What is required; of a mapping one member, to show what its members are."""
+    members, others = members_of(schema.get("properties")), members_of(schema.get("additionalProperties"))
+    needed = [name for name in items_of(schema.get("required")) if name in members]
+    if members or not others:
+        return {name: example_of(members[name], definitions, depth) for name in needed}
+    name = _member_name(members_of(schema.get("propertyNames")), definitions)
+    return {name: example_of(others, definitions, depth)} if isinstance(name, str) else {"": NO_EXAMPLE}
+
+
+def _member_name(names: Schema, definitions: Mapping[str, Any]) -> Any:
+    if names.get("pattern") == INTEGER_KEY:
+        return "1"
+    return example_of({"type": "string", **names}, definitions) if names else "name"

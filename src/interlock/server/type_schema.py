@@ -18,12 +18,12 @@ from ..wire.errors import LocalError
 from .annotations import said_in_class
 from .models import is_model, is_path, is_set_by_class, model_schema
 
-__all__ = ["DECIMAL", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
+__all__ = ["DECIMAL", "INTEGER_KEY", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, *_RECORDS)
-_INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
+INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -99,7 +99,7 @@ class TypeWriter:
         found = {word: value for word, value in written.items() if word != "type"}
         if "enum" in found:
             return {**found, "enum": [str(each) for each in found["enum"]]}
-        return {"pattern": _INTEGER_KEY} if written.get("type") == "integer" else found
+        return {"pattern": INTEGER_KEY} if written.get("type") == "integer" else found
 
     def union(self, node: Any) -> Schema:
         return _one_of([self.write(member) for member in node.types])
