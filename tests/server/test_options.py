@@ -102,7 +102,7 @@ def test_a_prompt_whose_completion_is_wrong_is_not_there():
         {"meta": {"com.example/x": object()}},
         {"meta": {"com.example/x": "\ud800"}},
     ],
-    ids=repr,
+    ids=lambda facts: ascii(facts).partition(" at 0x")[0],
 )
 @pytest.mark.parametrize(
     "make",
