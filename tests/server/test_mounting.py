@@ -262,7 +262,7 @@ async def test_an_empty_server_offers_nothing_until_it_does():
     server = house(inner=inner)
     with pytest.raises(MethodNotFound):
         await ask(server, "tools/list")
-    inner.add_tool(lambda ctx: None, name="x")
+    inner.add_tool(lambda: None, name="x")
     assert server.capabilities().can("tools.listChanged")
 
 
