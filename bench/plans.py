@@ -23,6 +23,7 @@ class Plan:
     session_rounds: int
     windows: int
     window_seconds: float
+    paced_rounds: int
     paced_windows: int
     paced_seconds: float
     progress_rounds: int
@@ -56,8 +57,9 @@ FULL = Plan(
     session_rounds=3,
     windows=7,
     window_seconds=0.3,
-    paced_windows=21,
-    paced_seconds=0.15,
+    paced_rounds=5,
+    paced_windows=60,
+    paced_seconds=0.05,
     progress_rounds=3,
     progress_seconds=0.8,
     held=5_000,
@@ -89,8 +91,9 @@ QUICK = Plan(
     session_rounds=2,
     windows=3,
     window_seconds=0.25,
-    paced_windows=9,
-    paced_seconds=0.15,
+    paced_rounds=2,
+    paced_windows=20,
+    paced_seconds=0.05,
     progress_rounds=2,
     progress_seconds=0.3,
     held=5_000,
