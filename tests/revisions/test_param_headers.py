@@ -82,7 +82,14 @@ def test_the_headers_of_arguments():
     check_param_headers(FOUND, arguments, {name.lower(): value for name, value in said.items()})
 
 
-@pytest.mark.parametrize("arguments", [{}, {"region": None, "inner": None}, {"inner": 7}, {"count": 2**60}])
+def test_an_integer_written_with_a_point_has_its_header_too():
+    assert headers_of(FOUND, {"count": 42.0}) == {"Mcp-Param-Count": "42"}
+
+
+NONE = [{}, {"region": None, "inner": None}, {"inner": 7}, {"count": 2**60}, {"count": 1e300}, {"count": float("inf")}]
+
+
+@pytest.mark.parametrize("arguments", NONE)
 def test_what_has_no_header(arguments):
     assert headers_of(FOUND, arguments) == {}
 

@@ -88,6 +88,8 @@ def headers_of(params: tuple[ParamHeader, ...], arguments: Mapping[str, Any]) ->
     headers: dict[str, str] = {}
     for param in params:
         value = _at(arguments, param.path)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 42.0 is an integer to JSON Schema, and has its header as 42 does
         if isinstance(value, str | int) and (isinstance(value, bool) or not isinstance(value, int) or _fits(value)):
             headers[PREFIX + param.name] = encode_value(text_of(value))
     return headers
