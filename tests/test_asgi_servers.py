@@ -74,6 +74,12 @@ async def test_at_a_bare_prefix_the_framework_redirects_to_the_slash():
     assert (answer.status, answer.headers["location"]) == (307, "http://127.0.0.1:8000/api/")
 
 
+async def test_mounted_it_says_where_the_endpoint_is():
+    """Below the prefix: /mcp alone would be another place of the framework's."""
+    answer = await ask(in_fastapi("/api"), "/api/typo")
+    assert (answer.status, answer.body) == (404, b"Not found: the MCP endpoint is /api/mcp\n")
+
+
 async def test_mounted_it_is_for_loopback_names_until_others_are_said():
     for options, status in (({}, 403), ({"allowed_hosts": ["mcp.example.com"]}, 200)):
         scope = {"query_string": b"", "scheme": "http", "path": "/api/mcp"}

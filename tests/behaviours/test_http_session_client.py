@@ -127,10 +127,12 @@ async def test_an_array_holds_answers_alone():
 @pytest.mark.requirement("TRANS-HTTP-15", "TRANS-HTTP-17")
 @pytest.mark.parametrize("reply", [ok, events(answered), events(sse(id="e1"), sse(), b"", answered)])
 @in_every_session
-async def test_an_answer_is_read_from_a_body_and_from_a_stream(revision, reply):
-    """The last one begins as 2025-11-25 has it, with an event that only says its id."""
+async def test_an_answer_is_read_from_a_body_and_from_a_stream(revision, reply, caplog):
+    """The last one begins as 2025-11-25 has it, with an event that only says its id: nobody takes that for a broken
+    message."""
     async with talking(handshake(version=revision, tools_call=reply), revision=revision) as (client, peer):
         assert (await client.call_tool("t")).text == "ok"
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert not [request for request in of(peer, "GET") if request.header("last-event-id")]
 
 

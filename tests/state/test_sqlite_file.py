@@ -12,7 +12,7 @@ import pytest
 from interlock.state import sqlite_file
 from interlock.state.sqlite_file import connect, told
 from interlock.state.sqlite_store import SQLiteStore
-from interlock.wire.errors import StoreError, StoreFull
+from interlock.wire.errors import LocalError, StoreError, StoreFull
 from support.stores import FOREVER, opened
 
 
@@ -179,3 +179,20 @@ async def test_a_file_that_is_taken_away_is_not_made_anew_while_it_is_in_use(tmp
     entry = await store.get("key")
     assert entry is not None and entry.value == b"value"
     await store.close()
+
+
+def test_a_database_in_memory_is_refused_where_it_is_named():
+    """SQLite would make one for every connection: what one thread or worker writes, no other would find."""
+    with pytest.raises(LocalError, match="name one, or leave it out"):
+        SQLiteStore(":memory:")
+
+
+async def test_the_file_stays_the_same_when_the_process_changes_its_folder(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = SQLiteStore("store.db")
+    await store.put("key", b"value", until=FOREVER)  # the thread that writes is connected, who reads is not
+    monkeypatch.chdir("elsewhere")
+    entry = await store.get("key")
+    await store.close()
+    assert entry is not None and entry.value == b"value" and not (tmp_path / "elsewhere" / "store.db").exists()

@@ -546,3 +546,11 @@ def test_each_worker_is_told_how_many_there_are(tmp_path):
     for workers in (1, 3):
         runner._check(app, "127.0.0.1", workers)
     assert told == [1, 3]
+
+
+def test_why_it_cannot_start_is_said_once_and_by_us(tmp_path):
+    """uvicorn would say it as well, and that it exits."""
+    program = "import sys; from interlock import Server; Server('s').run('http', port=0, state=sys.argv[1])"
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1 and "Application startup" not in ended.stderr
+    assert ended.stderr.count("not a regular file") == 1

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from ..wire.display import display
-from ..wire.errors import StoreError, StoreFull
+from ..wire.errors import LocalError, StoreError, StoreFull
 
 __all__ = ["BUSY_SECONDS", "StoreFile", "connect", "told"]
 
@@ -23,6 +23,7 @@ _MARK = 0x1A7E10C5  # application id in the header: this file is a store of ours
 _SCHEMA_VERSION = 1
 _JOURNAL_BYTES = 64 * 1024 * 1024  # to which the journal is cut after it was larger
 _BEGIN_ANEW = "move it away with its -wal and -shm to begin anew"
+_NO_FILE = ":memory:"  # what SQLite takes for a database that is only one connection's
 _making = threading.Lock()
 _SCHEMA = """
 CREATE TABLE totals (
@@ -47,8 +48,10 @@ class StoreFile:
     """The file that a store began with. Another one at its path is another store, with other sessions and workers: who
     went over to it would disagree with who did not, so nobody does until it is opened again."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if os.fspath(path) == _NO_FILE:  # each of our threads would have a store of its own
+            raise LocalError(f"{_NO_FILE} is no file, and nobody could share it: name one, or leave it out")
+        self.path = Path(path).absolute()  # a handler may change the folder of the process
         self._found: tuple[int, int] | None = None
 
     def connect(self, *, durable: bool) -> sqlite3.Connection:

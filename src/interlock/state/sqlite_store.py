@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from ..wire.limits import MIB
 from . import sqlite_entries, sqlite_streams
@@ -37,7 +36,7 @@ class SQLiteStore:
     ) -> None:
         self._bounds = bounds
         self._waiters = Waiters()
-        file = StoreFile(Path(path))
+        file = StoreFile(path)
         self._writer = Writer(file, bounds, clock, self._waiters, durable=durable)
         self._reader = Reader(file, bounds, clock, self._waiters, durable=durable)
 

@@ -15,7 +15,7 @@ from ..revisions.http_rules import HttpRefusal
 from ..wire.errors import LocalError
 from .http_old_sse import MESSAGES, SSE
 
-__all__ = ["NO_STORE", "Place", "Places", "below", "sign_of_life"]
+__all__ = ["NO_STORE", "Place", "Places", "below", "nowhere", "sign_of_life"]
 
 
 class Place(Enum):
@@ -52,6 +52,12 @@ def below(path: str, root: str) -> str:
 
 def _trimmed(path: str) -> str:
     return path.removesuffix("/") or "/"
+
+
+def nowhere(path: str, scope: Mapping[str, Any]) -> HttpRefusal:
+    """404, and where the endpoint is: below the point where it is mounted, if it is."""
+    body = f"Not found: the MCP endpoint is {scope.get('root_path', '').rstrip('/')}{path}\n".encode()
+    return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
 
 
 _PLAIN = (("content-type", "application/json"), ("cache-control", "no-store"))

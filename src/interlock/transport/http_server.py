@@ -31,7 +31,7 @@ from .asking import asker_of
 from .cross_origin import telling
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_old_sse import OldConnections
-from .http_places import Place, Places, sign_of_life
+from .http_places import Place, Places, nowhere, sign_of_life
 from .http_sessions import SessionBounds, Sessions
 from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
@@ -156,7 +156,7 @@ class HttpApp:
         call.client = scope.get("client")
         self._beat.join(call)
         try:
-            refusal = self._refusal(place, scope["method"], headers)
+            refusal = self._refusal(place, scope, headers)
             if refusal is not None:
                 if place is Place.HEALTH and self._pulse.matters:
                     refusal = await self._pulse.judged(refusal)
@@ -287,7 +287,10 @@ class HttpApp:
         told("= a request of %s was ended: %s", display(call.address, 60) or "somebody", call.end and call.end.value)
         await call.tell_end()
 
-    def _refusal(self, place: Place | None, method: str, headers: Headers) -> HttpRefusal | None:
+    def _refusal(self, place: Place | None, scope: Message, headers: Headers) -> HttpRefusal | None:
+        method: str = scope["method"]
+        if place is None:
+            return nowhere(self.path, scope)
         if place is not Place.ENDPOINT:
             return self._refusal_elsewhere(place, method, headers)
         if method != "POST":
@@ -327,10 +330,7 @@ class HttpApp:
             return _STOPPING
         return _BUSY if method == "GET" and self._streams.held >= self._limits.in_flight else None
 
-    def _refusal_elsewhere(self, place: Place | None, method: str, headers: Headers) -> HttpRefusal | None:
-        if place is None:
-            body = f"Not found: the MCP endpoint is {self.path}\n".encode()
-            return HttpRefusal(404, (("content-type", "text/plain; charset=utf-8"),), body)
+    def _refusal_elsewhere(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
         if place is Place.HEALTH:
             return sign_of_life(method, self._stopping)
         if (refusal := self._guard.foreign(headers) or self._preflight(place, method, headers)) is not None:

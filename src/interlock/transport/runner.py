@@ -36,6 +36,9 @@ _VANISHED = 60  # seconds after which a peer counts as gone that acknowledges no
 _EVERY_ADDRESS = ("", "0.0.0.0", "::")  # no name that anybody calls a server by
 _PLAIN = "h11"  # the protocol where there is no httptools: its heads are bounded, its connections by uvicorn
 _BACKLOG = 1024  # connections the system holds until they are accepted
+_life = logging.Logger("interlock.http.life", logging.ERROR)
+_life.parent = log
+_life.addFilter(lambda record: record.exc_info is not None)  # why it cannot start is raised, and so said once
 
 
 def run_http(
@@ -234,6 +237,7 @@ def _uvicorn(
             await self.stopping.bounded(super().shutdown(sockets))
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            self.lifespan.logger = _life
             try:
                 await super().startup(sockets)
             except SystemExit:  # what lives with the app could not begin
