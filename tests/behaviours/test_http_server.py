@@ -20,7 +20,7 @@ from interlock.transport.http_server import Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
 from interlock.wire.sse import COMMENT
-from support.asgi import CAPABILITIES_KEY, NEWEST, VERSION_KEY, call_tool, envelope, headers_of, message, post
+from support.asgi import CAPABILITIES_KEY, NEWEST, VERSION_KEY, call_tool, envelope, message, post
 from support.http_socket import connection, http, served
 from support.transcripts import Transcript
 from support.virtual_time import virtual_time
