@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from driver import standstill_of_server_core
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
@@ -16,6 +17,14 @@ from turns import Turns
 MANY = 128
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
+
+
+def _late(run: Paced) -> list[float]:
+    return run.late
+
+
+def _taken(run: Paced) -> list[float]:
+    return run.taken
 
 
 def _talk(contestant: Contestant, era: Era) -> Talk:
@@ -86,6 +95,10 @@ class OverHttp(Rounds):
         """Only these two are up: servers at rest still wake ten times a second, and one call in a hundred decides."""
         contestants = [contestant for contestant in self._contestants if contestant.name in _PACED]
         keys = {name: [Key("p99", name, era.name)] for name in _PACED}
+        still = self.samples.facts[
+            "share of a second in which a loop on the server's core that looks at the clock stood still"
+        ]
+        still[f"before round {number + 1}, {era.name}"] = f"{standstill_of_server_core():.2%}"
         with ExitStack() as stack:
             self._pace_turns(self._turns(stack, contestants, era, "p99", keys), era, number)
 
@@ -104,14 +117,13 @@ class OverHttp(Rounds):
             return p99(runs[driver][-1].taken)
 
         turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
-        facts = self.samples.facts[
-            "the p99 measure: its rate, how late 99 % were sent at most, p99 of the middle window"
-        ]
+        facts = self.samples.facts["the p99 measure: its rate, how late 99 % were sent at most, p99 of all calls"]
         for guest, middle in turns.take(turns.guests, plan.paced_windows, take):
             name, seen = guest.contestant.name, runs[guest.driver][1:]
-            self.samples.add(Key("p99", name, era.name), number, p99([time for run in seen for time in run.taken]))
-            late = p99([time for run in seen for time in run.late])
-            facts[f"{name} {era.name}"] = f"{rate:,.0f} calls/s, {late:,.0f} µs; {middle:,.0f} µs"
+            self.samples.add(Key("p99", name, era.name), number, middle)
+            late, whole = (p99([time for run in seen for time in times(run)]) for times in (_late, _taken))
+            told = f"{rate:,.0f} calls/s, {late:,.0f} µs, {whole:,.0f} µs"
+            facts[f"{name} {era.name}, round {number + 1}"] = told
 
     # ---- calls with progress ----
 
