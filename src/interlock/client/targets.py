@@ -111,7 +111,8 @@ def _check_no_code(target: Any) -> None:
 def _of_channels(target: Any, limits: Limits) -> Target:
     if isinstance(target, str | bytes):
         told = "give a URL (http://..., https://...), a command as a list, like ['python', 'server.py'], or the Path "
-        told = _file_told(str(target)) if str(target).endswith(".py") else f"{told}of a configuration"
+        is_file = str(target).endswith(".py") and " " not in str(target)  # else a whole command line
+        told = _file_told(str(target)) if is_file else f"{told}of a configuration"
         raise LocalError(f"{target!r:.200} is a string: {told}")
     if isinstance(target, Sequence):
         if not all(isinstance(part, str) for part in cast("Sequence[Any]", target)):
