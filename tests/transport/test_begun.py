@@ -290,6 +290,20 @@ async def test_a_stream_that_is_resumed_has_the_headers_of_its_own_call():
     assert [each.header("x-who") for each in resumed] == ["second"]
 
 
+async def test_closing_gives_the_place_of_a_call_to_the_goodbye(monkeypatch):
+    monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
+    async with talking(handshake(tools_call=silence)) as (client, peer):
+        posting = client._edge.link._posting
+        task = asyncio.ensure_future(client.call_tool("t"))
+        await until(lambda: of(peer, "tools/call"))
+        (made,) = posting._requests.values()
+        await client.close()
+        with pytest.raises(InterlockError):
+            await task
+        assert isinstance(made, Begun) and made.over and not posting._requests and not posting._unanswered
+    assert len(of(peer, "DELETE")) == 1
+
+
 async def test_nothing_is_said_for_a_call_that_ends_with_its_loop():
     """Whoever ends the loop cancels the caller as well; a cancellation sent then would be a task without an end."""
     async with talking(handshake(tools_call=silence)) as (client, peer):

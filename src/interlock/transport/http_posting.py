@@ -168,6 +168,8 @@ class Posting:
     async def _finish(self) -> None:
         if self._aside:
             await asyncio.wait([*self._aside], timeout=_LAST_WORDS)
+        for id in [id for id, under_way in self._requests.items() if isinstance(under_way, Begun)]:
+            self.let_go(id)  # no task ends it, and its place is wanted for the goodbye
         await self._errands.end()
         await self._say_goodbye()
         await self._outbound.close()
