@@ -192,6 +192,15 @@ async def test_a_task_that_ends_before_it_takes_over_gives_everything_back():
         await asyncio.wait([calling])
 
 
+async def test_a_task_factory_that_knows_no_context_can_go_on_with_it():
+    async with warm(lambda r, s: events(r)) as (link, _):
+        asyncio.get_running_loop().set_task_factory(lambda loop, work: asyncio.Task(work, loop=loop))
+        try:
+            await call(link)
+        finally:
+            asyncio.get_running_loop().set_task_factory(None)
+
+
 async def test_it_holds_a_place_among_those_with_a_socket(monkeypatch):
     monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
     release = asyncio.Event()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextvars import Context
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
@@ -99,8 +98,8 @@ class Posting:
     def _request(self, id: Id, method: str, message: bytes) -> None:
         self._start(id, self._carried(id, method, message))
 
-    def _start(self, id: Id, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
-        task = self._requests[id] = self._errands.start(work, context)
+    def _start(self, id: Id, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._requests[id] = self._errands.start(work)
         task.add_done_callback(lambda _: self._requests.pop(id, None))
         return task
 
