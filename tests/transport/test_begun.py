@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import os
 import re
+import socket
 
 import pytest
 
@@ -199,6 +201,23 @@ async def test_a_task_factory_that_knows_no_context_can_go_on_with_it():
             await call(link)
         finally:
             asyncio.get_running_loop().set_task_factory(None)
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        lambda there: there.shutdown(socket.SHUT_WR),
+        lambda there: os.write(there.fileno(), b"HTTP/1.1 200 OK\r\n"),
+    ],
+)
+async def test_what_came_behind_an_answer_is_seen_before_the_loop_has_read_it(further):
+    """The next call is made before the loop looks again; a connection that was closed would cost the user a call."""
+    streams = []
+    async with warm(lambda r, s: streams.append(s) or result(r, {})) as (link, peer):
+        await call(link)
+        further(streams[0].writer.get_extra_info("socket"))
+        await call(link)
+    assert peer.connections == 2
 
 
 async def test_it_holds_a_place_among_those_with_a_socket(monkeypatch):
