@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import os
 import re
+import socket
 
 import pytest
 
@@ -192,6 +194,32 @@ async def test_a_task_that_ends_before_it_takes_over_gives_everything_back():
         await asyncio.wait([calling])
 
 
+async def test_a_task_factory_that_knows_no_context_can_go_on_with_it():
+    async with warm(lambda r, s: events(r)) as (link, _):
+        asyncio.get_running_loop().set_task_factory(lambda loop, work: asyncio.Task(work, loop=loop))
+        try:
+            await call(link)
+        finally:
+            asyncio.get_running_loop().set_task_factory(None)
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        lambda there: there.shutdown(socket.SHUT_WR),
+        lambda there: os.write(there.fileno(), b"HTTP/1.1 200 OK\r\n"),
+    ],
+)
+async def test_what_came_behind_an_answer_is_seen_before_the_loop_has_read_it(further):
+    """The next call is made before the loop looks again; a connection that was closed would cost the user a call."""
+    streams = []
+    async with warm(lambda r, s: streams.append(s) or result(r, {})) as (link, peer):
+        await call(link)
+        further(streams[0].writer.get_extra_info("socket"))
+        await call(link)
+    assert peer.connections == 2
+
+
 async def test_it_holds_a_place_among_those_with_a_socket(monkeypatch):
     monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
     release = asyncio.Event()
@@ -288,6 +316,20 @@ async def test_a_stream_that_is_resumed_has_the_headers_of_its_own_call():
         await client.call_tool("t", headers={"X-Who": "second"})
     resumed = [each for each in of(peer, "GET") if each.header("last-event-id") is not None]
     assert [each.header("x-who") for each in resumed] == ["second"]
+
+
+async def test_closing_gives_the_place_of_a_call_to_the_goodbye(monkeypatch):
+    monkeypatch.setattr(outbound, "_CONNECTIONS", 1)
+    async with talking(handshake(tools_call=silence)) as (client, peer):
+        posting = client._edge.link._posting
+        task = asyncio.ensure_future(client.call_tool("t"))
+        await until(lambda: of(peer, "tools/call"))
+        (made,) = posting._requests.values()
+        await client.close()
+        with pytest.raises(InterlockError):
+            await task
+        assert isinstance(made, Begun) and made.over and not posting._requests and not posting._unanswered
+    assert len(of(peer, "DELETE")) == 1
 
 
 async def test_nothing_is_said_for_a_call_that_ends_with_its_loop():

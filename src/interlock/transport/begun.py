@@ -30,7 +30,9 @@ class Begun:
         self._then: Then | None = then
         self._give_back = give_back
         self._response: PlainResponse | None = None
-        self.context = copy_context()  # of the caller: for the task that may go on with it
+        self.context = copy_context()
+        """Of the caller. The task that may go on with it is started within it, rather than with `context=`, which not
+        every task factory takes."""
         self.over = False
 
     @property

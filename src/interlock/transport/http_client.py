@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -178,11 +177,11 @@ class HttpLink:
             except InterlockError as broken:
                 self._settle(call, broken)
         else:
-            reader = self._start(call, self._run(call, body, headers, begun), begun.context)
+            reader = begun.context.run(self._start, call, self._run(call, body, headers, begun))
             reader.add_done_callback(lambda _: begun.cancel())  # one that ended before it took over
 
-    def _start(self, call: Call, run: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
-        reader = self._readers[call.id] = self._loop.create_task(run, context=context)
+    def _start(self, call: Call, run: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        reader = self._readers[call.id] = self._loop.create_task(run)
         reader.add_done_callback(lambda _: self._readers.pop(call.id, None))
         return reader
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from contextvars import Context
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
@@ -99,8 +98,8 @@ class Posting:
     def _request(self, id: Id, method: str, message: bytes) -> None:
         self._start(id, self._carried(id, method, message))
 
-    def _start(self, id: Id, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
-        task = self._requests[id] = self._errands.start(work, context)
+    def _start(self, id: Id, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._requests[id] = self._errands.start(work)
         task.add_done_callback(lambda _: self._requests.pop(id, None))
         return task
 
@@ -168,6 +167,8 @@ class Posting:
     async def _finish(self) -> None:
         if self._aside:
             await asyncio.wait([*self._aside], timeout=_LAST_WORDS)
+        for id in [id for id, under_way in self._requests.items() if isinstance(under_way, Begun)]:
+            self.let_go(id)  # no task ends it, and its place is wanted for the goodbye
         await self._errands.end()
         await self._say_goodbye()
         await self._outbound.close()

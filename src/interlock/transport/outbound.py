@@ -15,7 +15,6 @@ import io
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
@@ -328,8 +327,8 @@ class Errands:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, T], context: Context | None = None) -> asyncio.Task[T]:
-        task = self._loop.create_task(work, context=context)
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if self._over:

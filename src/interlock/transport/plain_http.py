@@ -186,6 +186,8 @@ class PlainConnection(asyncio.Protocol):
         self._tools: Any = httptools
         self._loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.unread: Callable[[], object] = bool
+        """Has something come that the loop has yet to read? From its pool, which knows the socket."""
         self.address = ""
         """Of its peer; none where it was gone before we looked."""
         self.since = 0.0

@@ -8,8 +8,9 @@ for somebody who is allowed more.
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -157,7 +158,7 @@ class PlainSockets:
         idle = self._idle.get((place.host, place.port))
         while idle:
             found = idle[-1]  # the one that was used last is the least likely to be closed by its server
-            fresh = found.usable and self._loop.time() - found.since < _REUSED_FOR
+            fresh = found.usable and self._loop.time() - found.since < _REUSED_FOR and not found.unread()
             if fresh:
                 permit.check(found.address)  # it stays for others where this one may not use it
             idle.pop()
@@ -221,6 +222,7 @@ class PlainSockets:
         if not connection.address:
             connection.abort()
             raise ConnectionResetError("the connection was closed as soon as it was there")
+        connection.unread = _look_at(made)
         return connection
 
     def close(self) -> None:
@@ -231,3 +233,13 @@ class PlainSockets:
             for each in waiting:
                 each.abort()
         self._idle.clear()
+
+
+def _look_at(made: socket.socket) -> Callable[[], object]:
+    """Has something come that the loop has yet to read? A request may be made in the very turn in which the answer
+    before it was taken: that a server has closed behind it without saying so is known to the socket alone."""
+    if not hasattr(select, "poll"):  # on Windows
+        return lambda: select.select([made], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(made, select.POLLIN)
+    return partial(poll.poll, 0)
