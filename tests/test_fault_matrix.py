@@ -162,4 +162,4 @@ def test_the_end_of_a_loop_and_of_the_interpreter():
     pids = [int(line.split()[-1]) for line in lines if line.startswith("stdio")]
     assert len(pids) == 4 and not any(alive(pid) for pid in pids)
     noise, mark, _ = done.stderr.partition("all loops ended")  # what comes after it is about the loop left unclosed
-    assert mark and not any(word in noise for word in ("already running", "Unclosed", "destroyed", "ignored"))
+    assert mark and not any(word in noise for word in ("already running", "Unclosed", "destroyed", "ignored")), noise
