@@ -135,6 +135,20 @@ async def test_giving_up_tells_the_server():
             await task
 
 
+async def test_nothing_is_said_for_a_call_that_ends_with_its_loop():
+    """Its POST was accepted long ago: the stream alone tells that all ends."""
+    async with talking() as (client, server, _):
+        server.accept = 200  # and never an answer
+        posting = client._edge.link._posting
+        task = asyncio.ensure_future(client.call_tool("t"))
+        await until(lambda: len(server.posts) == 3 and not posting._requests)
+        posting._standing.cancel()  # as all tasks are
+        task.cancel()
+        await asyncio.wait([task])
+        assert not posting._aside
+    assert [each.method for each in server.posts[2:]] == ["tools/call"]
+
+
 async def test_closing_fails_what_waits():
     async with talking() as (client, server, _):
         server.accept = 200

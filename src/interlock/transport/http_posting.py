@@ -111,11 +111,10 @@ class Posting:
         """Nobody waits for the answer to that request any more. False: somebody else has cancelled our own task for
         it, or the standing one, so the whole loop is going down, and what is begun now would not end."""
         under_way = self._requests.get(id)
-        if under_way is None:
-            return True
-        task = self._standing if isinstance(under_way, Begun) else under_way
-        goes_on = task is None or not task.cancelling()
-        under_way.cancel()
+        ours = [task for task in (under_way, self._standing) if isinstance(task, asyncio.Task)]
+        goes_on = not any(task.cancelling() for task in ours)
+        if under_way is not None:
+            under_way.cancel()
         if isinstance(under_way, Begun):
             del self._requests[id]  # a task does that itself when it has ended
         return goes_on

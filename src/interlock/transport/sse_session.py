@@ -41,7 +41,7 @@ class SseSession(Posting):
     async def open(self, receiver: Receiver) -> None:
         """Returns when the server has said where to post; raises what it did instead."""
         await super().open(receiver)
-        self._errands.start(self._listen())
+        self._standing = self._errands.start(self._listen())
         await asyncio.wait([self._ready], timeout=_ENDPOINT_WITHIN)
         if not self._ready.done():
             raise RemoteError(f"{_WHAT}: the server did not say within {_ENDPOINT_WITHIN:g} s where to post")
