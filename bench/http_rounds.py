@@ -12,19 +12,11 @@ from open_loop import Paced, p99
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http
 from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
-from turns import Turns
+from turns import Guest, Turns
 
 MANY = 128
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
-
-
-def _late(run: Paced) -> list[float]:
-    return run.late
-
-
-def _taken(run: Paced) -> list[float]:
-    return run.taken
 
 
 def _talk(contestant: Contestant, era: Era) -> Talk:
@@ -105,7 +97,11 @@ class OverHttp(Rounds):
     def _pace_turns(self, turns: Turns, era: Era, number: int) -> None:
         """At half of what Interlock reaches in this round over as many connections, of whoever is asked."""
         plan, ours = self._plan, turns.of(_PACED[0])
-        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
+
+        def anew(guest: Guest) -> None:
+            guest.driver.begin(_talk(guest.contestant, era), MANY // 2)
+
+        turns.each(turns.guests, anew)
         reached = turns.take(ours, plan.windows, lambda driver: driver.per_second(plan.window_seconds))
         if not reached:
             return  # ours failed: there is no rate to compare at
@@ -116,14 +112,13 @@ class OverHttp(Rounds):
             runs[driver].append(driver.paced(rate, plan.paced_seconds))
             return p99(runs[driver][-1].taken)
 
-        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), MANY // 2))
+        turns.each(turns.guests, anew)
         facts = self.samples.facts["the p99 measure: its rate, how late 99 % were sent at most, p99 of all calls"]
         for guest, middle in turns.take(turns.guests, plan.paced_windows, take):
             name, seen = guest.contestant.name, runs[guest.driver][1:]
             self.samples.add(Key("p99", name, era.name), number, middle)
-            late, whole = (p99([time for run in seen for time in times(run)]) for times in (_late, _taken))
-            told = f"{rate:,.0f} calls/s, {late:,.0f} µs, {whole:,.0f} µs"
-            facts[f"{name} {era.name}, round {number + 1}"] = told
+            late, whole = p99([time for run in seen for time in run.late]), p99([t for run in seen for t in run.taken])
+            facts[f"{name} {era.name}, round {number + 1}"] = f"{rate:,.0f} calls/s, {late:,.0f} µs, {whole:,.0f} µs"
 
     # ---- calls with progress ----
 

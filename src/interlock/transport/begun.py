@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
+from typing import Any
 
 from ..revisions.http_requests import JSON, Reply
 from .plain_http import PlainConnection, PlainResponse
@@ -62,6 +63,10 @@ class Begun:
             return None
         self._end()
         return response.read_nowait()
+
+    def pass_on(self, start: Callable[..., asyncio.Task[None]], *given: Any) -> None:
+        """To a task, which is started as its caller would have: one that ends before it took over gives it back."""
+        self.context.run(start, *given).add_done_callback(lambda _: self.cancel())
 
     def hand_over(self) -> PlainResponse:
         """To somebody who cares for the response, its connection and its place from here on."""

@@ -177,8 +177,7 @@ class HttpLink:
             except InterlockError as broken:
                 self._settle(call, broken)
         else:
-            reader = begun.context.run(self._start, call, self._run(call, body, headers, begun))
-            reader.add_done_callback(lambda _: begun.cancel())  # one that ended before it took over
+            begun.pass_on(self._start, call, self._run(call, body, headers, begun))
 
     def _start(self, call: Call, run: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         reader = self._readers[call.id] = self._loop.create_task(run)

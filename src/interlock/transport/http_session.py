@@ -82,8 +82,7 @@ class HttpSession(Posting):
         elif error is not None:
             self._receiver.failed(id, self._outbound.as_ours(error, method, False))
         else:
-            task = begun.context.run(self._start, id, self._carry(id, method, message, begun))
-            task.add_done_callback(lambda _: begun.cancel())  # one that ended before it took over
+            begun.pass_on(self._start, id, self._carry(id, method, message, begun))
             return
         self._heard_of(id)
 
