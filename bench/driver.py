@@ -19,7 +19,7 @@ from messages import Era, check_answers, check_hello, prepared_calls
 
 IN_FLIGHT = 64
 _READ_SIZE = 1 << 20
-_GAP_SECONDS = 2e-4
+STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: no step of a driver takes so long by itself
 _EXIT_SECONDS = 3.0  # from the end of a server's output to its exit code
 
 # Warm-up goes on while the rate still grows: a server that compiles itself while it runs needs a second, an
@@ -69,19 +69,6 @@ def on_server_core() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def standstill_of_server_core(seconds: float = 1.0) -> float:
-    """The share of a time in which it ran nothing of ours: gaps in a loop that no step of it takes."""
-    still = 0.0
-    with on_server_core(), no_garbage_collection():
-        before = started = perf_counter()
-        while before - started < seconds:
-            now = perf_counter()
-            if now - before > _GAP_SECONDS:
-                still += now - before
-            before = now
-    return still / seconds
 
 
 def clean_environment() -> dict[str, str]:

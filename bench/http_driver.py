@@ -94,6 +94,11 @@ class HttpDriver:
                 connection.socket.close()
                 self._connections[place] = Connection(self.port, self._deadline_seconds)
 
+    @property
+    def left(self) -> int:
+        """Prepared calls that were not made yet."""
+        return len(self._load.posts) - self._next
+
     def exchange(self, request: bytes) -> bytes:
         return self._connections[0].exchange(request)
 

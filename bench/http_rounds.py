@@ -1,10 +1,10 @@
 """The measures over HTTP: how many calls, how long one takes at a given rate, with progress, and with questions."""
 
-from collections import defaultdict
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from statistics import median
 
-from driver import standstill_of_server_core
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
@@ -15,8 +15,11 @@ from samples import Key
 from turns import Guest, Turns
 
 MANY = 128
+PACED_CONNECTIONS = MANY // 2
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
+_LAST_REACHED = 3
+_CALLS_OF_A_TURN = 30_000  # at most: half a second of the fastest
 
 
 def _talk(contestant: Contestant, era: Era) -> Talk:
@@ -87,38 +90,45 @@ class OverHttp(Rounds):
         """Only these two are up: servers at rest still wake ten times a second, and one call in a hundred decides."""
         contestants = [contestant for contestant in self._contestants if contestant.name in _PACED]
         keys = {name: [Key("p99", name, era.name)] for name in _PACED}
-        still = self.samples.facts[
-            "share of a second in which a loop on the server's core that looks at the clock stood still"
-        ]
-        still[f"before round {number + 1}, {era.name}"] = f"{standstill_of_server_core():.2%}"
         with ExitStack() as stack:
-            self._pace_turns(self._turns(stack, contestants, era, "p99", keys), era, number)
+            turns = self._turns(stack, contestants, era, "p99", keys)
+            runs: dict[str, list[Paced]] = {guest.contestant.name: [] for guest in turns.guests}
+            self._pace_turns(turns, era, runs)
+        for guest in turns.guests:
+            if not guest.failed:
+                self._keep_paced(guest.contestant.name, era, number, runs[guest.contestant.name])
 
-    def _pace_turns(self, turns: Turns, era: Era, number: int) -> None:
-        """At half of what Interlock reaches in this round over as many connections, of whoever is asked."""
+    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> None:
+        """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine
+        loses a third of its speed within seconds, and half of what it was a minute ago may be all there is."""
         plan, ours = self._plan, turns.of(_PACED[0])
+        reached: deque[float] = deque(maxlen=_LAST_REACHED)
 
         def anew(guest: Guest) -> None:
-            guest.driver.begin(_talk(guest.contestant, era), MANY // 2)
+            guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
+
+        def reach(guest: Guest) -> None:
+            reached.append(guest.driver.per_second(plan.reach_seconds))
+
+        def take(guest: Guest) -> None:
+            runs[guest.contestant.name].append(guest.driver.paced(median(reached) / 2, plan.paced_seconds))
 
         turns.each(turns.guests, anew)
-        reached = turns.take(ours, plan.windows, lambda driver: driver.per_second(plan.window_seconds))
-        if not reached:
-            return  # ours failed: there is no rate to compare at
-        rate = reached[0][1] / 2
-        runs: dict[HttpDriver, list[Paced]] = defaultdict(list)
+        for _ in range(plan.paced_windows):
+            turns.each([guest for guest in turns.guests if guest.driver.left < _CALLS_OF_A_TURN], anew)
+            turns.each(ours, reach)
+            if not reached:
+                return  # ours failed: there is no rate to compare at
+            turns.each(turns.guests[::-1], take)  # ours last: the load just before must not keep it warm
 
-        def take(driver: HttpDriver) -> float:
-            runs[driver].append(driver.paced(rate, plan.paced_seconds))
-            return p99(runs[driver][-1].taken)
-
-        turns.each(turns.guests, anew)
-        facts = self.samples.facts["the p99 measure: its rate, how late 99 % were sent at most, p99 of all calls"]
-        for guest, middle in turns.take(turns.guests, plan.paced_windows, take):
-            name, seen = guest.contestant.name, runs[guest.driver][1:]
-            self.samples.add(Key("p99", name, era.name), number, middle)
-            late, whole = p99([time for run in seen for time in run.late]), p99([t for run in seen for t in run.taken])
-            facts[f"{name} {era.name}, round {number + 1}"] = f"{rate:,.0f} calls/s, {late:,.0f} µs, {whole:,.0f} µs"
+    def _keep_paced(self, name: str, era: Era, number: int, runs: list[Paced]) -> None:
+        taken = [seconds for run in runs for seconds in run.taken]
+        self.samples.add(Key("p99", name, era.name), number, p99(taken))
+        late, still = p99([seconds for run in runs for seconds in run.late]), sum(run.stood_still for run in runs)
+        facts = self.samples.facts[
+            "the p99 measure: its calls, how late 99 % were sent at most, the driver's standstills"
+        ]
+        facts[f"{name} {era.name}, round {number + 1}"] = f"{len(taken):,}, {late:,.0f} µs, {still * 1e3:,.0f} ms"
 
     # ---- calls with progress ----
 

@@ -26,6 +26,7 @@ class Plan:
     paced_rounds: int
     paced_windows: int
     paced_seconds: float
+    reach_seconds: float
     progress_rounds: int
     progress_seconds: float
     held: int
@@ -58,8 +59,9 @@ FULL = Plan(
     windows=7,
     window_seconds=0.3,
     paced_rounds=5,
-    paced_windows=60,
-    paced_seconds=0.05,
+    paced_windows=25,
+    paced_seconds=0.4,
+    reach_seconds=0.1,
     progress_rounds=3,
     progress_seconds=0.8,
     held=5_000,
@@ -92,8 +94,9 @@ QUICK = Plan(
     windows=3,
     window_seconds=0.25,
     paced_rounds=2,
-    paced_windows=20,
-    paced_seconds=0.05,
+    paced_windows=5,
+    paced_seconds=0.2,
+    reach_seconds=0.1,
     progress_rounds=2,
     progress_seconds=0.3,
     held=5_000,

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from driver import CORES, IN_FLIGHT
+from driver import CORES, IN_FLIGHT, STANDSTILL_SECONDS
 from goals import GOALS, Verdict, judge
 from http_driver import CONNECTIONS
-from http_rounds import MANY
+from http_rounds import MANY, PACED_CONNECTIONS
 from measures import MEASURES, Measure
 from peers import Contestant
 from plans import Plan
@@ -190,13 +190,13 @@ def document(run: Run) -> str:
         "`http-session` they keep sessions, and all connections of a set share one. `asking` compares the median of",
         "a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
         "",
-        "`p99` is an open loop: calls are due at even times, at half of what Interlock reached in the same round over",
-        "as many connections, for the empty application at that rate too; the time of a call begins when it was due,",
-        f"not when it was sent. The two take turns in windows of {run.plan.paced_seconds:g} s. The verdict goes by",
-        "the p99 of the middle window: a rule chosen after longer windows and the p99 of all calls were tried and",
-        "missed the goal in some runs. By the p99 of all calls (each round below), five runs on 2026-11-17 gave 2.9,",
-        "1.9, 3.3, 3.1 and 2.0 times the empty application in the worse era: two are over the goal of 3. Why is not",
-        "known: a loop that only looks at the clock stood still too seldom to explain it. Only these two are up.",
+        "`p99` is an open loop: calls are due at even times, at half of what Interlock reached just before over as",
+        f"many connections ({PACED_CONNECTIONS}), for the empty application at that rate too; the time of a call",
+        "begins when it was due, not when it was sent. Only these two are up and take turns in windows of",
+        f"{run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a round. When the driver itself stands",
+        f"still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what was due meanwhile is due as much later: nobody",
+        "sent it. What else the server's core runs is charged to the server: on the machine of these figures threads",
+        "of the kernel take it for about a millisecond twice a second, and that is most of what the slowest wait for.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
         "clients of `client` all call the same server, ours, from the driver's core; in `host` the host is on that",
         "core too, and its servers on the other.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
 
-from driver import DriverError  # noqa: E402 - they live among the benchmarks
+import open_loop  # noqa: E402 - they live among the benchmarks
+from driver import DriverError  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
 from http_loads import Load  # noqa: E402
@@ -80,3 +82,67 @@ def test_the_driver_gives_up_a_server_that_does_not_answer():
             driver.per_second(0.02)
         with pytest.raises(DriverError, match="no answer within 1 s"):
             driver.per_second(0.02)  # its deadline is over: that is no wait without an end
+
+
+class Laboratory:
+    """A clock that goes on by 10 µs with every look, and a server that answers 50 µs after it was asked."""
+
+    def __init__(self, connections: int, *, driver_rests: int = 0, server_rests: int = 0) -> None:
+        self.now, self._looks = 0.0, count(1)
+        self._driver_rests, self._server_rests = driver_rests, server_rests
+        self._answers: list[tuple[float, socket.socket]] = []
+        self._sent = count(1)
+        self.pairs = [socket.socketpair() for _ in range(connections)]
+        self.connections = [self._connection(*pair) for pair in self.pairs]
+
+    def _connection(self, near: socket.socket, far: socket.socket) -> Connection:
+        class Wire:
+            fileno = staticmethod(near.fileno)
+            recv = staticmethod(near.recv)
+            sendall = staticmethod(lambda post: self._asked(far))
+
+        connection = Connection.__new__(Connection)
+        connection.socket, connection.came = Wire, b""
+        return connection
+
+    def _asked(self, far: socket.socket) -> None:
+        rest = 10e-3 if next(self._sent) == self._server_rests else 0.0
+        free = max([self.now, *(at for at, _ in self._answers)])  # one after the other
+        self._answers.append((free + 50e-6 + rest, far))
+
+    def perf_counter(self) -> float:
+        self.now += 10e-3 if next(self._looks) == self._driver_rests else 10e-6
+        for at, far in [answer for answer in self._answers if answer[0] <= self.now]:
+            self._answers.remove((at, far))
+            far.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        return self.now
+
+    def __enter__(self) -> Laboratory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for near, far in self.pairs:
+            near.close()
+            far.close()
+
+
+def paced_in(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> open_loop.Paced:
+    with laboratory:
+        monkeypatch.setattr(open_loop, "perf_counter", laboratory.perf_counter)
+        paced = open_loop.Paced(laboratory.connections, [CALL] * 200, rate=5_000.0, deadline=60.0)
+        paced.run()
+    return paced
+
+
+def test_at_a_given_rate_a_rest_of_the_server_is_charged_to_every_call_that_was_due_in_it(monkeypatch):
+    paced = paced_in(Laboratory(8, server_rests=100), monkeypatch)
+    assert sum(seconds > 1e-3 for seconds in paced.taken) >= 40  # 10 ms at 5,000 a second, and what it caught up with
+    assert max(paced.taken) >= 10e-3
+    assert paced.stood_still == 0
+
+
+def test_at_a_given_rate_a_rest_of_the_driver_is_not_charged_to_the_server(monkeypatch):
+    paced = paced_in(Laboratory(8, driver_rests=1_000), monkeypatch)
+    assert sum(seconds > 1e-3 for seconds in paced.taken) <= 1  # but for a call under way: its answer lay unread
+    assert max(paced.late) < 1e-3
+    assert paced.stood_still == pytest.approx(10e-3)
