@@ -99,6 +99,21 @@ def test_what_has_no_header(arguments):
     assert headers_of(FOUND, arguments) == {}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ({"region": ["a"]}, "region must be a value that a header can say, of type string"),
+        ({"count": 2**60}, "count must be a value that a header can say, of type integer"),
+        ({"count": 4.5}, "count must be a value that a header can say, of type integer"),
+        ({"inner": {"deep": {}}}, "inner.deep must be a value that a header can say, of type string"),
+        ({"region": "a"}, "the argument is said in a header too"),
+    ],
+)
+def test_who_sends_what_no_header_can_say_hears_that_the_argument_is_wrong(arguments, wanted):
+    with pytest.raises(HeaderMismatch, match=wanted):
+        check_param_headers(FOUND, arguments, headers_of((), arguments))
+
+
 def test_nothing_is_expected_for_what_is_absent():
     check_param_headers(FOUND, {"region": None}, {})
 

@@ -87,10 +87,7 @@ def headers_of(params: tuple[ParamHeader, ...], arguments: Mapping[str, Any]) ->
     """The headers a client sends with these arguments; null and absent ones have none."""
     headers: dict[str, str] = {}
     for param in params:
-        value = _at(arguments, param.path)
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # 42.0 is an integer to JSON Schema, and 42 in a header
-        if isinstance(value, str | int) and (isinstance(value, bool) or not isinstance(value, int) or _fits(value)):
+        if (value := _sayable(_at(arguments, param.path))) is not None:
             headers[PREFIX + param.name] = encode_value(text_of(value))
     return headers
 
@@ -106,9 +103,16 @@ def check_param_headers(
             if said is not None:
                 raise HeaderMismatch(f"{name} is there, its argument is not")
         elif said is None:
-            raise HeaderMismatch(f"{name} is missing: the argument is said in a header too")
+            raise HeaderMismatch(f"{name} is missing: {_why_wanted(param, value)}")
         elif not _says_same(decode_value(said), value):
             raise HeaderMismatch(f"{name} differs from the argument in the body")
+
+
+def _why_wanted(param: ParamHeader, value: Any) -> str:
+    if _sayable(value) is not None:
+        return "the argument is said in a header too"
+    # XHDR-018 makes no exception for these. Whoever sent one has a wrong argument, and no header would help.
+    return f"the argument {'.'.join(param.path)} must be a value that a header can say, of type {param.kind}"
 
 
 def _at(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:
@@ -129,5 +133,10 @@ def _says_same(said: str, value: Any) -> bool:
     return (float(said) if "." in said else int(said)) == value
 
 
-def _fits(value: int) -> bool:
-    return -_LARGEST <= value <= _LARGEST
+def _sayable(value: Any) -> str | int | None:
+    """What a header says of an argument, or None of what none can say (XHDR-007, XHDR-008)."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 42.0 is an integer to JSON Schema, and 42 in a header
+    if isinstance(value, str | bool) or (isinstance(value, int) and -_LARGEST <= value <= _LARGEST):
+        return value
+    return None
