@@ -19,7 +19,6 @@ from messages import Era, check_answers, check_hello, prepared_calls
 
 IN_FLIGHT = 64
 _READ_SIZE = 1 << 20
-STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: no step of a driver takes so long by itself
 _EXIT_SECONDS = 3.0  # from the end of a server's output to its exit code
 
 # Warm-up goes on while the rate still grows: a server that compiles itself while it runs needs a second, an
@@ -264,6 +263,15 @@ def memory_of(pid: int) -> Memory:
     except (OSError, LookupError):
         return Memory(rss / 1024, None)
     return Memory(rss / 1024, pss / 1024)
+
+
+def waited_for_core(pid: int) -> float | None:
+    """Seconds in which the threads of a process could have run and their core ran something else; None: not told."""
+    try:
+        threads = [thread.read_text().split() for thread in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    except OSError:
+        return None
+    return sum(int(nanoseconds) for _, nanoseconds, _ in threads) / 1e9 if threads else None
 
 
 def _kilobytes(path: Path, field: str) -> int:

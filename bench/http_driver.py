@@ -13,6 +13,7 @@ from statistics import median
 from time import perf_counter, perf_counter_ns, process_time, sleep
 
 from driver import (
+    CORES,
     DriverError,
     Memory,
     clean_environment,
@@ -20,6 +21,7 @@ from driver import (
     no_garbage_collection,
     on_server_core,
     until_steady,
+    waited_for_core,
 )
 from http_connection import Connection
 from http_loads import Load, Talk, calls
@@ -179,13 +181,19 @@ class HttpDriver:
         """Calls at this rate for so long, behind as many as lead in: the server has rested, and its caches are cold."""
         self._renew()
         first, lead = self._next, int(rate * _LEAD_SECONDS)
-        posts = self._load.posts[first : first + lead + max(1, int(rate * seconds))]
-        paced = Paced(self._connections, posts, rate, self._deadline)
+        count = lead + max(1, int(rate * seconds))
+        if self.left < count:
+            raise DriverError("no prepared calls left")
+        posts = self._load.posts[first : first + count]
+        paced = Paced(self._connections, posts, rate, self._deadline, own_core=CORES is not None)
         paced.run()
-        self._next += len(posts)
-        self._load.check(paced.responses, first + 1, len(posts))
+        self._next += count
+        self._load.check(paced.responses, first + 1, count)
         del paced.taken[:lead], paced.late[:lead]
         return paced
+
+    def waited_for_core(self) -> float:
+        return waited_for_core(self._child.pid) or 0.0
 
     # ---- a call that asks ----
 

@@ -2,31 +2,39 @@
 
 The time of a call begins when it should have been sent. So a server that stands still for a moment is charged for
 every call that was due in that moment, not only for the one it held up. When the driver itself stands still, because
-its core runs something else, nobody sends: what was due then is due as much later. Otherwise the server would be
-charged for the driver's rest, and met by a burst behind it.
+its core runs something else, nobody sends: what became due then is due as much later. Otherwise the server would be
+charged for the driver's rest, and met by a burst behind it. Calls under way are charged nevertheless, and nothing
+moves while calls are overdue because the server holds every connection.
 """
 
 import select
 from collections import deque
 from time import perf_counter
 
-from driver import STANDSTILL_SECONDS, DriverError, no_garbage_collection
+from driver import DriverError, no_garbage_collection
 from http_connection import Connection
+
+STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: one step of the driver takes a tenth of it
 
 
 class Paced:
-    """One such run over connections that are open and idle."""
+    """One such run over connections that are open and idle. A driver that shares its core with the server cannot tell
+    a rest of its own from the server's work: then nothing moves."""
 
-    def __init__(self, connections: list[Connection], posts: list[bytes], rate: float, deadline: float) -> None:
+    def __init__(
+        self, connections: list[Connection], posts: list[bytes], rate: float, deadline: float, *, own_core: bool
+    ) -> None:
         self._free = deque(connections)
         self._by_number = {connection.socket.fileno(): connection for connection in connections}
         self._posts = posts
-        self._rate = rate
         self._deadline = deadline
-        self._due: dict[int, float] = {}
+        self._own_core = own_core
+        self._under_way: dict[int, int] = {}
+        self._due: list[float] = []
         self._started = self._looked = 0.0
+        self.rate = rate
         self.responses: list[bytes] = []
-        self.taken: list[float] = []
+        self.taken = [0.0] * len(posts)
         self.late: list[float] = []
         """How late each was sent: a step of the driver, or as long as there was no free connection."""
         self.stood_still = 0.0
@@ -42,37 +50,44 @@ class Paced:
             poll.close()
 
     def _run(self, poll: select.epoll) -> None:
-        sent, count = 0, len(self._posts)
+        count = len(self._posts)
         self._started = self._looked = perf_counter()
-        while len(self.taken) < count:
+        while len(self.responses) < count:
             if self._look() > self._deadline:
-                raise DriverError(f"{count - len(self.taken)} of {count} calls were not answered in time")
-            while sent < count and self._free and self._look() >= (due := self._started + sent / self._rate):
-                self._send(self._posts[sent], due)
-                sent += 1
+                raise DriverError(f"{count - len(self.responses)} of {count} calls were not answered in time")
+            while len(self._due) < count and self._free and self._look() >= self._next_due():
+                self._send()
             for number, _ in poll.poll(0):  # its shortest wait would be a millisecond: a dozen calls are due in that
                 self._read(number)
 
+    def _next_due(self) -> float:
+        return self._started + len(self._due) / self.rate
+
     def _look(self) -> float:
-        """At the clock; a standstill since the last look moves the times of all calls that are not sent yet."""
+        """At the clock. A standstill since the last look moves all calls to come, if none was overdue by then."""
         now = perf_counter()
-        if now - self._looked > STANDSTILL_SECONDS:
-            self._started += now - self._looked
-            self.stood_still += now - self._looked
+        gap, behind = now - self._looked, self._looked - self._next_due()
+        if gap > STANDSTILL_SECONDS:
+            self.stood_still += gap
+            if self._own_core and behind < STANDSTILL_SECONDS:
+                self._started += gap
         self._looked = now
         return now
 
-    def _send(self, post: bytes, due: float) -> None:
-        connection = self._free.popleft()
-        self.late.append(self._looked - due)
-        self._due[connection.socket.fileno()] = due
-        connection.socket.sendall(post)
+    def _send(self) -> None:
+        call, connection = len(self._due), self._free.popleft()
+        self._under_way[connection.socket.fileno()] = call
+        self._due.append(self._next_due())
+        self.late.append(self._looked - self._due[call])
+        connection.socket.sendall(self._posts[call])
 
     def _read(self, number: int) -> None:
         connection = self._by_number[number]
         response = connection.read()
+        now = self._look()
         if response is not None:
-            self.taken.append(self._look() - self._due[number])
+            call = self._under_way.pop(number)
+            self.taken[call] = now - self._due[call]
             self.responses.append(response)
             self._free.append(connection)
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from driver import CORES, IN_FLIGHT, STANDSTILL_SECONDS
+from driver import CORES, IN_FLIGHT
 from goals import GOALS, Verdict, judge
 from http_driver import CONNECTIONS
-from http_rounds import MANY, PACED_CONNECTIONS
+from http_rounds import LAST_REACHED, MANY, PACED_CONNECTIONS
 from measures import MEASURES, Measure
+from open_loop import STANDSTILL_SECONDS
 from peers import Contestant
 from plans import Plan
 from samples import Key, Samples, Spread
@@ -191,12 +192,12 @@ def document(run: Run) -> str:
         "a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
         "",
         "`p99` is an open loop: calls are due at even times, at half of what Interlock reached just before over as",
-        f"many connections ({PACED_CONNECTIONS}), for the empty application at that rate too; the time of a call",
-        "begins when it was due, not when it was sent. Only these two are up and take turns in windows of",
-        f"{run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a round. When the driver itself stands",
-        f"still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what was due meanwhile is due as much later: nobody",
-        "sent it. What else the server's core runs is charged to the server: on the machine of these figures threads",
-        "of the kernel take it for about a millisecond twice a second, and that is most of what the slowest wait for.",
+        f"many connections ({PACED_CONNECTIONS}; the median of its last {LAST_REACHED} tries), for the empty",
+        "application at that rate too; the time of a call begins when it was due, not when it was sent. Only these two",
+        f"are up and take turns in windows of {run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a",
+        f"round. When the driver itself stands still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what becomes due",
+        "meanwhile is due as much later: nobody could send it. Whatever else holds up the server is charged to it,",
+        "also what its core runs meanwhile, and a host that gives its cores to others.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
         "clients of `client` all call the same server, ours, from the driver's core; in `host` the host is on that",
         "core too, and its servers on the other.",

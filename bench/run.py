@@ -1,6 +1,6 @@
 """Measure Interlock beside its peers in one run and print the ratios.
 
-python bench/run.py            everything, about 25 minutes once the peers are set up
+python bench/run.py            everything, about 28 minutes once the peers are set up
 python bench/run.py --quick    a short look, about five minutes
 python bench/run.py --write    also rewrite docs/benchmarks.md
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import sys
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,12 @@ from driver import DriverError  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
 from http_loads import Load  # noqa: E402
+from http_rounds import OverHttp  # noqa: E402
+from messages import STATELESS  # noqa: E402
+from peers import Contestant  # noqa: E402
+from plans import QUICK  # noqa: E402
+from samples import Samples  # noqa: E402
+from turns import Guest, Turns  # noqa: E402
 
 CALL, CLOSE_OTHERS, SAY_NOTHING = (b"GET /%b HTTP/1.1\r\n\r\n" % name for name in (b"call", b"close", b"silence"))
 SERVER = """\
@@ -85,64 +90,200 @@ def test_the_driver_gives_up_a_server_that_does_not_answer():
 
 
 class Laboratory:
-    """A clock that goes on by 10 µs with every look, and a server that answers 50 µs after it was asked."""
+    """A clock that goes on by 10 µs with every look, and a server that answers 50 µs after it was asked.
 
-    def __init__(self, connections: int, *, driver_rests: int = 0, server_rests: int = 0) -> None:
-        self.now, self._looks = 0.0, count(1)
-        self._driver_rests, self._server_rests = driver_rests, server_rests
+    `driver_rests`: how long a look takes that comes when the clock has reached a time; `server_rests`: how long the
+    answer to a call takes, by the number of the call.
+    """
+
+    def __init__(
+        self, *, driver_rests: dict[float, float] | None = None, server_rests: dict[int, float] | None = None
+    ) -> None:
+        self.now = 0.0
+        self._driver_rests = sorted((driver_rests or {}).items())
+        self._server_rests = server_rests or {}
         self._answers: list[tuple[float, socket.socket]] = []
-        self._sent = count(1)
-        self.pairs = [socket.socketpair() for _ in range(connections)]
+        self._asked = 0
+        self.pairs = [socket.socketpair() for _ in range(8)]
         self.connections = [self._connection(*pair) for pair in self.pairs]
 
     def _connection(self, near: socket.socket, far: socket.socket) -> Connection:
         class Wire:
             fileno = staticmethod(near.fileno)
             recv = staticmethod(near.recv)
-            sendall = staticmethod(lambda post: self._asked(far))
+            sendall = staticmethod(lambda post: self._ask(far))
 
         connection = Connection.__new__(Connection)
         connection.socket, connection.came = Wire, b""
         return connection
 
-    def _asked(self, far: socket.socket) -> None:
-        rest = 10e-3 if next(self._sent) == self._server_rests else 0.0
+    def _ask(self, far: socket.socket) -> None:
+        self._asked += 1
         free = max([self.now, *(at for at, _ in self._answers)])  # one after the other
-        self._answers.append((free + 50e-6 + rest, far))
+        self._answers.append((free + 50e-6 + self._server_rests.get(self._asked, 0.0), far))
 
     def perf_counter(self) -> float:
-        self.now += 10e-3 if next(self._looks) == self._driver_rests else 10e-6
-        for at, far in [answer for answer in self._answers if answer[0] <= self.now]:
-            self._answers.remove((at, far))
-            far.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        self.now += 10e-6
+        if self._driver_rests and self._driver_rests[0][0] <= self.now:
+            self.now += self._driver_rests.pop(0)[1]
+        for answer in [answer for answer in self._answers if answer[0] <= self.now]:
+            self._answers.remove(answer)
+            answer[1].sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
         return self.now
 
-    def __enter__(self) -> Laboratory:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for near, far in self.pairs:
             near.close()
             far.close()
 
 
-def paced_in(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> open_loop.Paced:
-    with laboratory:
+@pytest.fixture
+def paced(monkeypatch):
+    """200 calls at 5,000 a second: 40 ms, if nobody rests."""
+
+    def run(laboratory: Laboratory, *, own_core: bool = True) -> open_loop.Paced:
         monkeypatch.setattr(open_loop, "perf_counter", laboratory.perf_counter)
-        paced = open_loop.Paced(laboratory.connections, [CALL] * 200, rate=5_000.0, deadline=60.0)
-        paced.run()
-    return paced
+        run = open_loop.Paced(laboratory.connections, [CALL] * 200, 5_000.0, 60.0, own_core=own_core)
+        try:
+            run.run()
+        finally:
+            laboratory.close()
+        run.lasted = laboratory.now
+        return run
+
+    return run
 
 
-def test_at_a_given_rate_a_rest_of_the_server_is_charged_to_every_call_that_was_due_in_it(monkeypatch):
-    paced = paced_in(Laboratory(8, server_rests=100), monkeypatch)
-    assert sum(seconds > 1e-3 for seconds in paced.taken) >= 40  # 10 ms at 5,000 a second, and what it caught up with
-    assert max(paced.taken) >= 10e-3
-    assert paced.stood_still == 0
+def slow(run: open_loop.Paced, seconds: float = 1e-3) -> int:
+    return sum(taken > seconds for taken in run.taken)
 
 
-def test_at_a_given_rate_a_rest_of_the_driver_is_not_charged_to_the_server(monkeypatch):
-    paced = paced_in(Laboratory(8, driver_rests=1_000), monkeypatch)
-    assert sum(seconds > 1e-3 for seconds in paced.taken) <= 1  # but for a call under way: its answer lay unread
-    assert max(paced.late) < 1e-3
-    assert paced.stood_still == pytest.approx(10e-3)
+def test_at_a_given_rate_every_call_is_sent_when_it_is_due(paced):
+    run = paced(Laboratory())
+    assert slow(run, 2e-4) == 0 and max(run.late) < 1e-4
+    assert run.lasted == pytest.approx(40e-3, abs=1e-3)
+
+
+def test_a_rest_of_the_server_is_charged_to_every_call_that_was_due_in_it(paced):
+    run = paced(Laboratory(server_rests={100: 10e-3}))
+    assert slow(run) >= 40  # 10 ms at 5,000 a second, and what it caught up with
+    assert max(run.taken) >= 10e-3
+    assert max(run.taken[:99]) < 1e-3 < run.taken[99]  # in the order in which the calls were due
+    assert run.stood_still == 0
+
+
+def test_a_rest_of_the_driver_moves_what_was_due_in_it_by_just_as_much(paced):
+    run = paced(Laboratory(driver_rests={20e-3: 10e-3}))
+    assert slow(run) <= 1  # a call under way: its answer lay unread
+    assert max(run.late) < 1e-4
+    assert run.stood_still == pytest.approx(10e-3, abs=1e-4)
+    assert run.lasted == pytest.approx(50e-3, abs=1e-3)
+
+
+def test_a_call_under_way_is_charged_with_a_rest_of_the_driver(paced):
+    # the call of 20 ms is sent within three looks of that time, and answered 50 µs later
+    run = paced(Laboratory(driver_rests={20e-3 + 40e-6: 10e-3}))
+    assert slow(run) == 1
+    assert run.taken[100] > 10e-3
+
+
+def test_a_step_of_the_driver_is_no_rest(paced):
+    run = paced(Laboratory(driver_rests={20e-3: 150e-6}))
+    assert run.stood_still == 0
+    assert paced(Laboratory(driver_rests={20e-3: 250e-6})).stood_still == pytest.approx(260e-6, abs=1e-6)
+
+
+def test_a_driver_that_could_have_sent_nothing_forgives_nothing(paced):
+    """All connections wait for the server, from 2 ms after its rest has begun."""
+    alone = paced(Laboratory(server_rests={50: 20e-3}))
+    both = paced(Laboratory(server_rests={50: 20e-3}, driver_rests={15e-3: 12e-3}))
+    assert both.stood_still > 10e-3
+    assert slow(both) >= slow(alone)
+    assert both.lasted == pytest.approx(alone.lasted, abs=1e-3)
+
+
+def test_a_driver_without_a_core_of_its_own_moves_nothing(paced):
+    run = paced(Laboratory(driver_rests={20e-3: 10e-3}), own_core=False)
+    assert slow(run) >= 40
+
+
+def test_calls_that_only_lead_in_do_not_count():
+    counts: list[int] = []
+    with driver_of(30.0) as driver:
+        driver.begin(many(CALL, counts), 4)
+        assert driver.left == 1_000
+        run = driver.paced(1_000.0, 0.1)
+        assert len(run.taken) == len(run.late) == 100
+        assert counts == [150] and driver.left == 850
+        with pytest.raises(DriverError, match="no prepared calls left"):
+            driver.paced(10_000.0, 0.1)
+
+
+def test_the_slowest_in_a_hundred():
+    assert open_loop.p99([1e-6] * 99 + [5e-6]) == pytest.approx(5.0)
+    assert open_loop.p99([1e-6] * 990 + [2e-6, *[5e-6] * 9]) == pytest.approx(2.0)
+
+
+class FakeDriver:
+    """Reaches 1,000 calls a second, and writes down what it is asked."""
+
+    left = 1_000_000
+
+    def __init__(self, name: str = "", asked: list[object] | None = None, *, fails: bool = False) -> None:
+        self.name, self.fails = name, fails
+        self.asked = [] if asked is None else asked
+
+    def __enter__(self) -> FakeDriver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin(self, talk: object, connections: int) -> None:
+        if self.fails:
+            raise DriverError("it does not")
+
+    def per_second(self, seconds: float) -> float:
+        self.asked.append(self.name)
+        return 1_000.0
+
+    def waited_for_core(self) -> float:
+        return 0.0
+
+    def paced(self, rate: float, seconds: float) -> open_loop.Paced:
+        self.asked.append((self.name, rate))
+        run = open_loop.Paced([], [], rate, 0.0, own_core=True)
+        run.taken, run.late = [1e-3] * 100, [0.0] * 100
+        return run
+
+
+def paced_round(monkeypatch: pytest.MonkeyPatch, drivers: dict[str, FakeDriver]) -> OverHttp:
+    contestants = [Contestant(name, "null", name, (), (STATELESS,), "-") for name in drivers]
+    rounds = OverHttp(contestants, {"p99"}, QUICK, Samples())
+
+    def turns_of(stack, contestants, era, measure, keys):
+        turns = Turns(stack, lambda guest, act: rounds._attempt((measure, guest.contestant.name, ""), [], act))
+        turns.guests.extend(Guest(contestant, era, drivers[contestant.name]) for contestant in contestants)
+        return turns
+
+    monkeypatch.setattr(rounds, "_turns", turns_of)
+    rounds._pace(STATELESS, 0)
+    return rounds
+
+
+def test_both_are_asked_at_half_of_what_ours_reached_and_ours_last(monkeypatch):
+    asked: list[object] = []
+    drivers = {"interlock": FakeDriver("ours", asked), "empty-asgi": FakeDriver("empty", asked)}
+    samples = paced_round(monkeypatch, drivers).samples
+    assert asked == ["ours", ("empty", 500.0), ("ours", 500.0)] * QUICK.paced_windows
+    assert {key.contestant: list(by_round.values()) for key, by_round in samples.values.items()} == {
+        "interlock": [pytest.approx(1_000.0)],
+        "empty-asgi": [pytest.approx(1_000.0)],
+    }
+    assert "p99 1,000 µs" in samples.facts["the p99 measure, by rounds"][f"interlock {STATELESS.name}, round 1"]
+
+
+@pytest.mark.parametrize("drivers", [{"empty-asgi": False}, {"interlock": True, "empty-asgi": False}])
+def test_without_ours_there_is_no_rate_and_nothing_is_measured(monkeypatch, drivers):
+    rounds = paced_round(monkeypatch, {name: FakeDriver(fails=fails) for name, fails in drivers.items()})
+    assert not rounds.samples.values

@@ -102,16 +102,17 @@ def test_what_has_no_header(arguments):
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ({"region": ["a"]}, "region must be a value that a header can say, of type string"),
-        ({"count": 2**60}, "count must be a value that a header can say, of type integer"),
-        ({"count": 4.5}, "count must be a value that a header can say, of type integer"),
-        ({"inner": {"deep": {}}}, "inner.deep must be a value that a header can say, of type string"),
+        ({"region": ["a"]}, "its argument, region, must be a string"),
+        ({"count": 2**60}, r"its argument, count, must be an integer within ±\(2\^53 - 1\)"),
+        ({"count": 4.5}, "its argument, count, must be an integer"),
+        ({"dry": 0.5}, "its argument, dry, must be true or false"),
+        ({"inner": {"deep": {}}}, "its argument, inner.deep, must be a string"),
         ({"region": "a"}, "the argument is said in a header too"),
     ],
 )
 def test_who_sends_what_no_header_can_say_hears_that_the_argument_is_wrong(arguments, wanted):
     with pytest.raises(HeaderMismatch, match=wanted):
-        check_param_headers(FOUND, arguments, headers_of((), arguments))
+        check_param_headers(FOUND, arguments, {})
 
 
 def test_nothing_is_expected_for_what_is_absent():
@@ -132,6 +133,8 @@ def test_nothing_is_expected_for_what_is_absent():
         ({"count": 42}, {"mcp-param-count": "x"}),
         ({"count": 1000}, {"mcp-param-count": "1_000"}),
         ({"count": 42}, {"mcp-param-count": "+42"}),
+        ({"count": 42}, {"mcp-param-count": "42.00000000000000000001"}),
+        ({"count": 2**53}, {"mcp-param-count": "9007199254740993.0"}),
         ({"count": 42}, {"mcp-param-count": ""}),
         ({"count": 1}, {"mcp-param-count": "true"}),
         ({"dry": True}, {"mcp-param-dry": "True"}),

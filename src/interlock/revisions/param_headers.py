@@ -20,9 +20,9 @@ __all__ = ["ParamHeader", "PREFIX", "TOKEN", "read_param_headers", "headers_of",
 PREFIX = "Mcp-Param-"
 _ANNOTATION = "x-mcp-header"
 TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_DECIMAL = pattern(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
+_WHOLE = pattern(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 _LARGEST = 2**53 - 1
-_KINDS = ("string", "integer", "boolean")
+_KINDS = {"string": "a string", "integer": "an integer within ±(2^53 - 1)", "boolean": "true or false"}
 _DEEPEST = 32
 _MISSING: Any = object()
 
@@ -63,7 +63,7 @@ def _checked(member: Mapping[str, Any], path: tuple[str, ...]) -> ParamHeader:
     name, kind = member[_ANNOTATION], member.get("type")
     if not isinstance(name, str) or not TOKEN.fullmatch(name):
         raise LocalError(f"{_ANNOTATION}: {name!r:.60} is no header name")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise LocalError(f"{_ANNOTATION}: {'.'.join(path)} must be a string, an integer or a boolean")
     return ParamHeader(name, kind, path)
 
@@ -111,8 +111,8 @@ def check_param_headers(
 def _why_wanted(param: ParamHeader, value: Any) -> str:
     if _sayable(value) is not None:
         return "the argument is said in a header too"
-    # XHDR-018 makes no exception for these. Whoever sent one has a wrong argument, and no header would help.
-    return f"the argument {'.'.join(param.path)} must be a value that a header can say, of type {param.kind}"
+    # XHDR-018 makes no exception for these, and a client that keeps to XHDR-008 has no header to send.
+    return f"its argument, {'.'.join(param.path)}, must be {_KINDS[param.kind]} to be said there too"
 
 
 def _at(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:
@@ -128,9 +128,8 @@ def _says_same(said: str, value: Any) -> bool:
     if not is_number(value):
         return isinstance(value, str | bool) and said == text_of(value)
     # numbers are compared as numbers, 42.0 is 42; no exponents, no other spellings that Python would read
-    if _DECIMAL.fullmatch(said) is None:
-        return False
-    return (float(said) if "." in said else int(said)) == value
+    whole = _WHOLE.fullmatch(said)
+    return whole is not None and int(whole[1]) == value
 
 
 def _sayable(value: Any) -> str | int | None:
