@@ -33,7 +33,10 @@ class Run:
 def headline(run: Run) -> str:
     failed = sum(row.verdict == "FAIL" for row in run.rows)
     plan = "quick" if run.quick else "full"
-    told = f"{len(run.rows)} checks, {failed} failed" if failed else f"{len(run.rows)} checks, all passed"
+    judged = sum(row.verdict != "info" for row in run.rows)
+    told = f"{judged} checks, {failed} failed" if failed else f"{judged} checks, all passed"
+    if judged < len(run.rows):
+        told += f"; {len(run.rows) - judged} only told (info)"
     return f"{told}. Plan {plan}, {', '.join(run.only)}; {run.seconds:.0f} s. {_versions()}."
 
 
