@@ -265,13 +265,11 @@ def memory_of(pid: int) -> Memory:
     return Memory(rss / 1024, pss / 1024)
 
 
-def waited_for_core(pid: int) -> float | None:
-    """Seconds in which the threads of a process could have run and their core ran something else; None: not told."""
-    try:
-        threads = [thread.read_text().split() for thread in Path(f"/proc/{pid}/task").glob("*/schedstat")]
-    except OSError:
-        return None
-    return sum(int(nanoseconds) for _, nanoseconds, _ in threads) / 1e9 if threads else None
+def waited_for_core(pid: int) -> float:
+    """Seconds in which the threads of a process could have run and their core ran something else; 0 where the system
+    does not tell."""
+    threads = [thread.read_text().split() for thread in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(nanoseconds) for _, nanoseconds, _ in threads) / 1e9
 
 
 def _kilobytes(path: Path, field: str) -> int:

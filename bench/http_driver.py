@@ -186,14 +186,13 @@ class HttpDriver:
             raise DriverError("no prepared calls left")
         posts = self._load.posts[first : first + count]
         paced = Paced(self._connections, posts, rate, self._deadline, own_core=CORES is not None)
+        before = waited_for_core(self._child.pid)
         paced.run()
+        paced.waited_for_core = waited_for_core(self._child.pid) - before
         self._next += count
         self._load.check(paced.responses, first + 1, count)
         del paced.taken[:lead], paced.late[:lead]
         return paced
-
-    def waited_for_core(self) -> float:
-        return waited_for_core(self._child.pid) or 0.0
 
     # ---- a call that asks ----
 

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from statistics import median
 
 from http_driver import CONNECTIONS, HttpDriver
@@ -17,29 +16,19 @@ from turns import Guest, Turns
 
 MANY = 128
 PACED_CONNECTIONS = MANY // 2
+LAST_REACHED = 3
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
-LAST_REACHED = 3
 _CALLS_OF_A_TURN = 30_000  # at most: half a second at 60,000 a second, more than anything here does
 
 
-@dataclass(frozen=True)
-class _Window:
-    """A turn at a given rate, and for how many seconds of it the server's core ran something else."""
-
-    run: Paced
-    waited: float
-
-
-def _told(windows: list[_Window]) -> str:
-    runs = [window.run for window in windows]
+def _told(runs: list[Paced], calls: int, whole: float) -> str:
     rates, late = [run.rate for run in runs], [seconds for run in runs for seconds in run.late]
-    taken = [seconds for run in runs for seconds in run.taken]
-    still, waited = sum(run.stood_still for run in runs), sum(window.waited for window in windows)
+    still, waited = sum(run.stood_still for run in runs), sum(run.waited_for_core for run in runs)
     return (
-        f"{len(taken):,} calls at {min(rates):,.0f} - {max(rates):,.0f} a second; p99 {p99(taken):,.0f} µs, of the "
-        f"middle window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at most {p99(late):,.0f} µs late; "
-        f"the driver stood still for {still * 1e3:,.0f} ms, the server waited for its core for {waited * 1e3:,.0f} ms"
+        f"{calls:,} calls at {min(rates):,.0f} - {max(rates):,.0f} a second; p99 {whole:,.0f} µs, of the middle "
+        f"window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at most {p99(late):,.0f} µs late; the "
+        f"driver stood still for {still * 1e3:,.0f} ms, the server waited for its core for {waited * 1e3:,.0f} ms"
     )
 
 
@@ -113,13 +102,13 @@ class OverHttp(Rounds):
         keys = {name: [Key("p99", name, era.name)] for name in _PACED}
         with ExitStack() as stack:
             turns = self._turns(stack, contestants, era, "p99", keys)
-            runs: dict[str, list[_Window]] = {guest.contestant.name: [] for guest in turns.guests}
+            runs: dict[str, list[Paced]] = {guest.contestant.name: [] for guest in turns.guests}
             self._pace_turns(turns, era, runs)
         for guest in turns.guests:
             if runs[guest.contestant.name] and not guest.failed:
                 self._keep_paced(guest.contestant.name, era, number, runs[guest.contestant.name])
 
-    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[_Window]]) -> None:
+    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> None:
         """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine
         loses a third of its speed within seconds, and half of what it was a minute ago may be all there is."""
         plan, ours = self._plan, turns.of(_PACED[0])
@@ -132,9 +121,7 @@ class OverHttp(Rounds):
             reached.append(guest.driver.per_second(plan.reach_seconds))
 
         def take(guest: Guest) -> None:
-            before = guest.driver.waited_for_core()
-            run = guest.driver.paced(median(reached) / 2, plan.paced_seconds)
-            runs[guest.contestant.name].append(_Window(run, guest.driver.waited_for_core() - before))
+            runs[guest.contestant.name].append(guest.driver.paced(median(reached) / 2, plan.paced_seconds))
 
         turns.each(turns.guests, anew)
         for _ in range(plan.paced_windows):
@@ -144,10 +131,12 @@ class OverHttp(Rounds):
                 return  # ours failed: there is no rate to compare at
             turns.each(turns.guests[::-1], take)  # ours last: the load just before must not keep it warm
 
-    def _keep_paced(self, name: str, era: Era, number: int, windows: list[_Window]) -> None:
-        whole = p99([seconds for window in windows for seconds in window.run.taken])
+    def _keep_paced(self, name: str, era: Era, number: int, runs: list[Paced]) -> None:
+        taken = [seconds for run in runs for seconds in run.taken]
+        whole = p99(taken)
         self.samples.add(Key("p99", name, era.name), number, whole)
-        self.samples.facts["the p99 measure, by rounds"][f"{name} {era.name}, round {number + 1}"] = _told(windows)
+        facts = self.samples.facts["the p99 measure, by rounds"]
+        facts[f"{name} {era.name}, round {number + 1}"] = _told(runs, len(taken), whole)
 
     # ---- calls with progress ----
 

@@ -38,6 +38,8 @@ class Paced:
         self.late: list[float] = []
         """How late each was sent: a step of the driver, or as long as there was no free connection."""
         self.stood_still = 0.0
+        self.waited_for_core = 0.0
+        """How long the server did, from whoever knows its process."""
 
     def run(self) -> None:
         poll = select.epoll()

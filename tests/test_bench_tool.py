@@ -233,12 +233,6 @@ class FakeDriver:
         self.name, self.fails = name, fails
         self.asked = [] if asked is None else asked
 
-    def __enter__(self) -> FakeDriver:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def begin(self, talk: object, connections: int) -> None:
         if self.fails:
             raise DriverError("it does not")
@@ -246,9 +240,6 @@ class FakeDriver:
     def per_second(self, seconds: float) -> float:
         self.asked.append(self.name)
         return 1_000.0
-
-    def waited_for_core(self) -> float:
-        return 0.0
 
     def paced(self, rate: float, seconds: float) -> open_loop.Paced:
         self.asked.append((self.name, rate))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
@@ -31,12 +32,12 @@ class Run:
 
 
 def headline(run: Run) -> str:
-    failed = sum(row.verdict == "FAIL" for row in run.rows)
+    verdicts = Counter(row.verdict for row in run.rows)
     plan = "quick" if run.quick else "full"
-    judged = sum(row.verdict != "info" for row in run.rows)
-    told = f"{judged} checks, {failed} failed" if failed else f"{judged} checks, all passed"
-    if judged < len(run.rows):
-        told += f"; {len(run.rows) - judged} only told (info)"
+    told = f"{verdicts['pass'] + verdicts['FAIL']} checks, "
+    told += f"{verdicts['FAIL']} failed" if verdicts["FAIL"] else "all passed"
+    if verdicts["info"]:
+        told += f"; {verdicts['info']} only told (info)"
     return f"{told}. Plan {plan}, {', '.join(run.only)}; {run.seconds:.0f} s. {_versions()}."
 
 

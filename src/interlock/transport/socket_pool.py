@@ -236,8 +236,8 @@ class PlainSockets:
 
 
 def _look_at(made: socket.socket) -> Callable[[], object]:
-    """Has something come that the loop has yet to read? A request may be made in the very turn in which the answer
-    before it was taken: that a server has closed behind it without saying so is known to the socket alone."""
+    """`PlainConnection.unread` of this socket. A request may be made in the very turn in which the answer before it was
+    taken: that a server has closed behind it without saying so is known to the socket alone."""
     if not hasattr(select, "poll"):  # on Windows
         return lambda: select.select([made], [], [], 0)[0]
     poll = select.poll()
