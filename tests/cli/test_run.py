@@ -198,6 +198,7 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
         (["--http", "--drain", "0", "--connections", "9"], Endpoint(drain=0.0, connections=9)),
         (["--http", "--health", "/up", "--reload"], Endpoint(health="/up", reload=True)),
         (["--http", "--no-health"], Endpoint(health=None)),
+        (["--http", "--always-stream"], Endpoint(always_stream=True)),
     ],
 )
 def test_options_say_where_to_serve(words, found):
@@ -313,10 +314,11 @@ def test_a_state_in_a_file_is_for_one_process_too(tmp_path, monkeypatch):
 def test_what_the_options_say_of_the_endpoint_reaches_it(tmp_path, monkeypatch):
     served = []
     monkeypatch.setattr(Server, "run", lambda self, carrier, **options: served.append(options))
-    words = ["--http", "--drain", "1.5", "--connections", "7", "--no-health"]
+    words = ["--http", "--drain", "1.5", "--connections", "7", "--no-health", "--always-stream"]
     assert command(file_of(tmp_path, ONE), words) == 0
     [options] = served
     assert (options["drain"], options["connections"], options["health"]) == (1.5, 7, None)
+    assert options["always_stream"] is True
 
 
 def test_a_log_level_is_heard_on_stderr_and_nothing_else_is(tmp_path):

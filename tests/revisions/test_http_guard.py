@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.revisions.http_guard import Accepts, Guard, accepts_of, too_large
+from interlock.revisions.http_guard import Accepts, Guard, accepts_of, rather_events, too_large
 from interlock.revisions.http_rules import Headers
 from interlock.wire.errors import LocalError
 from support.properties import many
@@ -232,6 +232,7 @@ def test_too_large_says_the_limit_and_leaves_the_connection_to_whoever_still_wri
 )
 def test_accept_says_what_is_read(accept, json, events):
     assert accepts_of(accept) == Accepts(json, events)
+    assert rather_events(accept) == Accepts(json and not events, events)
 
 
 @pytest.mark.parametrize(("accept", "expected"), [("text/html", 406), ("application/json", None), ("*/*", None)])

@@ -428,6 +428,15 @@ async def test_progress_that_nobody_can_read_is_left_out():
     assert answer.json["result"]["content"][0]["text"] == "waited"
 
 
+async def test_where_everything_is_a_stream_every_answer_is_one_for_who_reads_it():
+    app = House(always_stream=True).app
+    answer = await post(app, call_tool("hi")).answer()
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+    assert [event["result"]["content"][0]["text"] for event in answer.events] == ["hi"]
+    for changes in ({"accept": "application/json"}, {"mcp-method": "tools/list"}):  # a status that says no is no stream
+        assert (await post(app, call_tool("hi"), changes).answer()).headers["content-type"] == "application/json"
+
+
 @pytest.mark.requirement("HDR-009", "HTTP-013", "HTTP-029")
 @pytest.mark.parametrize(
     ("frame", "changes", "status"),

@@ -569,6 +569,33 @@ async def test_who_reads_nothing_but_events_gets_events():
         assert [part["id"] for part in said(answer)] == [1]
 
 
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_where_everything_is_a_stream_every_answer_is_one_for_who_reads_it(revision):
+    async with House(always_stream=True) as house:
+        opened = await send(house.app, "POST", OverSession(house.app, revision).hello).answer()
+        assert opened.headers["content-type"] == "text/event-stream" and opened.headers["mcp-session-id"]
+        async with house.open(revision) as peer:
+            for answer in (await peer.call("tools/list", 1).answer(), await peer.tool("nobody", 1).answer()):
+                assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream")
+                assert [part["id"] for part in said(answer)] == [1]
+            whole = await peer.post(request(2), accept="application/json").answer()
+            assert whole.json["id"] == 2
+
+
+async def test_where_everything_is_a_stream_it_begins_with_its_request_and_can_be_resumed():
+    async with House(always_stream=True) as house, house.open() as peer:
+        talk = peer.tool("wait", 7)
+        await talk.heard(2)  # its head and the event that says nothing, while the tool still waits
+        (first,) = events_of(talk)
+        talk.disconnect()
+        await talk.task
+        house.go.set()
+        await house.done.wait()
+        assert [part["id"] for part in said(await peer.get(first.id).answer())] == [7]
+        plain = await peer.tool("hi", 8).answer()  # answered before anybody could have waited
+        assert [part["id"] for part in said(await peer.get(events_of(plain)[0].id).answer())] == [8]
+
+
 async def test_a_client_that_goes_cancels_nothing_and_finds_its_answer_again():
     async with House() as house, house.open() as peer:
         talk = peer.tool("wait", 7, steps=2)

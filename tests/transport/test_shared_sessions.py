@@ -187,6 +187,21 @@ async def test_who_names_anothers_session_ends_nothing_in_it(tmp_path):
         assert texts(await talk.answer()) == [0, 1, "waited"]
 
 
+async def test_where_everything_is_a_stream_the_answer_is_found_at_any_worker(tmp_path):
+    async with Office(tmp_path, always_stream=True) as office, office.open() as peer:
+        talk = peer.tool("wait", 7)
+        await talk.heard(2)  # nothing was said yet, and it can be resumed
+        await leave(talk)
+        office[0].go.set()
+        assert texts(await at(peer, office[1]).get(last_id(talk)).answer()) == ["waited"]
+        listed = await peer.call("tools/list", 8).answer()
+        assert listed.headers["content-type"] == "text/event-stream"
+        for worker in office.workers:
+            again = await at(peer, worker).get(events_of(listed)[0].id).answer()
+            assert [part["id"] for part in said(again)] == [8]
+            assert said(await peer.get(last_id(listed)).answer()) == []
+
+
 async def test_a_call_that_could_not_be_written_down_leaves_no_stream(tmp_path):
     async def fail(session):
         raise StoreError("locked")

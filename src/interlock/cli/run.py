@@ -47,6 +47,7 @@ usage: interlock run FILE[:OBJECT] --http [options]
   --origin ORIGIN     https://app.example.com: its pages may call it from a browser; once for each
   --state FILE        keep sessions and keys in this file, for all processes that name it
   --workers N         serve with so many processes (1); more than one need --state
+  --always-stream     answer with streams of events, never with JSON, whoever reads them
   --connections N     so many may be open at once (4096)
   --drain SECONDS     what calls in flight get when it is told to stop (5)
   --health PATH       where a GET tells whether it takes requests (/health)
@@ -67,6 +68,7 @@ _OF_HTTP: dict[str, Kind] = {
     "drain": Number(0, 3600),
     "health": "text",
     "no-health": "flag",
+    "always-stream": "flag",
     "reload": "flag",
 }
 
@@ -88,6 +90,7 @@ class Endpoint(msgspec.Struct):
     connections: int | None = None
     drain: float | None = None
     health: str | None = "/health"
+    always_stream: bool = False
     reload: bool = False
 
 
@@ -157,6 +160,8 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
     options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
     if endpoint.origin:
         options["allowed_origins"] = endpoint.origin
+    if endpoint.always_stream:
+        options["always_stream"] = True
     if endpoint.state is not None:
         options["state"] = endpoint.state
     if endpoint.workers == 1:
@@ -196,7 +201,7 @@ def read_options(words: Sequence[str]) -> Orders:
         if "health" in of_http:
             raise Failure("--health and --no-health contradict each other", code=USAGE)
         of_http["health"] = None
-    return Orders(Endpoint(**of_http), level)
+    return Orders(Endpoint(**{name.replace("-", "_"): value for name, value in of_http.items()}), level)
 
 
 def load_server(target: str) -> Server:

@@ -15,7 +15,7 @@ from ..wire.errors import LocalError
 from .http_origins import Origins
 from .http_rules import Headers, HttpRefusal
 
-__all__ = ["Guard", "Accepts", "accepts_of", "too_large", "LOOPBACK"]
+__all__ = ["Guard", "Accepts", "accepts_of", "rather_events", "too_large", "LOOPBACK"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _LONGEST_NAME = 512  # bytes of a Host or Origin; no real one is longer
@@ -146,6 +146,13 @@ def accepts_of(accept: bytes | None) -> Accepts:
         kind, *parameters = (word.strip() for word in part.split(b";"))
         weights[kind] = not any(_is_zero(word) for word in parameters)
     return Accepts(_allows(weights, b"application/json"), _allows(weights, b"text/event-stream"))
+
+
+@lru_cache(maxsize=256)
+def rather_events(accept: bytes | None) -> Accepts:
+    """The same, where nobody who reads events gets anything else."""
+    accepts = accepts_of(accept)
+    return Accepts(not accepts.events and accepts.json, accepts.events)
 
 
 def _allows(weights: dict[bytes, bool], kind: bytes) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 from msgspec import UNSET
 
 from ..auth.protection import Protection
-from ..revisions.http_guard import Guard, accepts_of
+from ..revisions.http_guard import Guard, accepts_of, rather_events
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
 from ..revisions.http_session_rules import SESSION, asks, is_outside
 from ..revisions.http_side import OfSession
@@ -66,6 +66,7 @@ class HttpOptions(TypedDict, total=False):
     sessions: SessionBounds | None
     state: Shared | None
     health: str | None
+    always_stream: bool
 
 
 class HttpApp:
@@ -76,6 +77,7 @@ class HttpApp:
     streams of change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients
     of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
+    With `always_stream` every answer is a stream, to who reads streams; in sessions one that begins with its request.
 
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
     any of them serves any request of any session.
@@ -95,6 +97,7 @@ class HttpApp:
         sessions: SessionBounds | None = DEFAULT_SESSIONS,
         state: Shared | None = None,
         health: str | None = "/health",
+        always_stream: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -104,6 +107,7 @@ class HttpApp:
         self._origins = self._guard.origins or None  # no request asks more than whether there are any
         self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
         self.body_bytes = body_bytes
+        self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
         self._beat = Beat(timing.watch)
         self._limits = limits
@@ -123,7 +127,8 @@ class HttpApp:
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
             common["watching"] = Shares(ALL_WATCHED_BYTES)
-            self._sessions = sessions_of(self._sharing, outer, spoken, bounds=sessions, **common)
+            own: Any = {"bounds": sessions, "at_once": always_stream, **common}
+            self._sessions = sessions_of(self._sharing, outer, spoken, **own)
             self._old = old_of(self._sharing, outer, spoken, seats=Shares(sessions.most, sessions.each), **common)
         self._places = Places(path, health=health, old=self._old is not None)
         self._side = side_of(
@@ -149,7 +154,7 @@ class HttpApp:
         place = self._places.find(scope)
         if self._origins is not None and place is not Place.HEALTH:
             send = telling(self._origins, scope["method"], headers, send)
-        accepts = accepts_of(headers.values.get(b"accept"))
+        accepts = self._accepts_of(headers.values.get(b"accept"))
         loop = asyncio.get_running_loop()
         limit = self._limits.message_bytes
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))

@@ -62,6 +62,8 @@ class Surroundings(msgspec.Struct, eq=False):
     """POSTs whose answers are not all there yet, whether their clients still wait or not."""
     watching: Shares | None = None
     """Bytes of what all clients watch."""
+    at_once: bool = False
+    """Do streams begin with their requests, and not with the first that is said?"""
 
 
 class Session:
@@ -176,6 +178,8 @@ class Session:
     def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
         """One on which the answers to these come; in a session that has ended meanwhile, none do."""
         stream = self._new(asked, events)
+        if self._around.at_once and events and self.revision is not None:  # before that, nobody could come back
+            stream.begin()
         if self._end is None:
             self._around.running += 1
         else:  # by what the handler did before it said or waited for anything
@@ -239,7 +243,7 @@ class Session:
     def standing(self) -> Stream:
         """A new stream for what belongs to no request; it begins with what nobody has read of another one."""
         stream = self._new()
-        stream.begun = True  # what is said before somebody listens waits
+        stream.begin()  # what is said before somebody listens waits
         for other in self._standing:
             if other.reader is None:
                 for message in other.take_unread():

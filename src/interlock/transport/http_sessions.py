@@ -76,6 +76,7 @@ class Sessions:
         lives: Lives,
         strict: bool = False,
         watching: Shares | None = None,
+        at_once: bool = False,
     ) -> None:
         self._bounds = bounds
         self._limits = limits
@@ -83,6 +84,7 @@ class Sessions:
         spoken = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         shelf = Shelf(bounds.keeping)
         common = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended, watching=watching)
+        common.at_once = at_once
         self._around = common
         self._by_id: dict[str, Session] = {}
         self._seats, self._said = Shares(bounds.most, bounds.each), Shares(_SAID_BYTES)

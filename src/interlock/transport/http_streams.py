@@ -73,6 +73,10 @@ class Stream:
         self.reader: Reader | None = None
         self.told = self.begun = self.ended = self.lost = False
 
+    def begin(self) -> None:
+        """What is said from now on is kept for who comes back, whether or not he has read anything yet."""
+        self.begun = True
+
     # --- saying -----------------------------------------------------------------------------------
 
     def put(self, message: bytes) -> bool:

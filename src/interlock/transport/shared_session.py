@@ -162,8 +162,6 @@ class SharedSession(Session):
     def standing(self) -> Stream:
         left = self._idle_standing()
         stream = super().standing()
-        assert isinstance(stream, LoggedStream)
-        stream.begin()
         for other in left:
             self._give_up(other)
         return stream

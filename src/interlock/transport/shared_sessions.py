@@ -123,6 +123,8 @@ class SharedSessions(Sessions):
     ) -> None:
         try:
             await self._settle(_shared(session))
+            if stream.begun and isinstance(stream, LoggedStream):
+                await stream.noted()  # who comes back to another worker finds it
         except BaseException:
             stream.detach(reader)
             if stream.ended:

@@ -175,6 +175,7 @@ class LoggedStream(Stream):
 
     def begin(self) -> None:
         """There is a log of it from now on, also while nothing is said."""
+        super().begin()
         self._say(b"")
 
     def _is_full(self) -> bool:
@@ -245,6 +246,11 @@ class LoggedStream(Stream):
         """It goes on, though nothing is said."""
         if self._logged:
             await self.log.lasts()
+
+    async def noted(self) -> None:
+        """Its log has begun, or never will."""
+        while self._writer is not None and not self._head:
+            await self.changed()
 
     @property
     def settled(self) -> bool:
