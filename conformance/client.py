@@ -166,6 +166,8 @@ def plan_for(scenario: str, given: dict[str, Any]) -> Plan | None:
     if scenario == "auth/wif-jwt-bearer":
         return WorkloadIdentity(given["valid_jwt"], client_id=given["client_id"])
     known = {name: given[name] for name in ("client_id", "client_secret", "issuer") if name in given}
+    if scenario == "auth/offline-access-scope":
+        return OAuth(login=browse, redirect_uri=REDIRECT, offline=True)  # registers itself: a document says no grants
     return OAuth(login=browse, redirect_uri=REDIRECT, client_metadata_url=CLIENT_DOCUMENT, **known)
 
 

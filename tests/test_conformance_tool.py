@@ -95,6 +95,13 @@ def test_everything_else_is_not(statuses, code, problem):
     assert not outcome.good and problem in outcome.problems
 
 
+@pytest.mark.parametrize("status", ["INFO", "SKIPPED"])
+def test_what_an_official_sdk_shows_must_be_shown(status):
+    optional = check(status, "server-sse-streams-functional")
+    assert judge("server", "s", [check(), optional], code=0).problems == ["server-sse-streams-functional was not shown"]
+    assert judge("server", "s", [check(), {**optional, "status": "SUCCESS"}], code=0).good
+
+
 def test_what_is_no_success_is_told_with_its_reason():
     bad = check("FAILURE", "x", errorMessage="no\x1b[31m", details={"got": 1})
     outcome = judge("server", "s", [check(), check("INFO", "y"), bad], code=1)

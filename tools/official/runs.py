@@ -10,6 +10,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from .install import ROOT, Suite
@@ -49,9 +50,9 @@ class Runner:
         self._workers = workers
         self._env = {**_ENV, "PATH": os.pathsep.join([str(suite.node.parent), os.environ.get("PATH", os.defpath)])}
 
-    def serve(self) -> Served:
+    def serve(self, *options: str) -> Served:
         """Our server, answering. Ends with the context."""
-        return Served(self._folder, self._workers)
+        return Served(self._folder, self._workers, options)
 
     def server_scenario(self, name: str, url: str) -> Outcome:
         return self._run("server", name, "--url", url)
@@ -81,14 +82,15 @@ class Runner:
 class Served:
     """examples/everything.py over HTTP on a free port of this machine, in one process or several."""
 
-    def __init__(self, folder: Path, workers: int = 1) -> None:
+    def __init__(self, folder: Path, workers: int = 1, options: Sequence[str] = ()) -> None:
         self._log = folder / "server.log"
-        self._shared = ["--workers", str(workers), "--state", str(folder / "state.db")] if workers > 1 else []
+        shared = ["--workers", str(workers), "--state", str(folder / "state.db")] if workers > 1 else []
+        self._options = [*shared, *options]
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 
     def __enter__(self) -> Served:
-        words = ["-m", "interlock", "run", str(EXAMPLE), "--http", "--port", str(self.port), *self._shared]
+        words = ["-m", "interlock", "run", str(EXAMPLE), "--http", "--port", str(self.port), *self._options]
         self._child = Child([sys.executable, *words], self._log, env=_ENV, cwd=ROOT)
         try:
             self._wait()
