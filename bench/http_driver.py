@@ -16,6 +16,7 @@ from driver import (
     CORES,
     DriverError,
     Memory,
+    before_others,
     clean_environment,
     memory_of,
     no_garbage_collection,
@@ -187,7 +188,8 @@ class HttpDriver:
         posts = self._load.posts[first : first + count]
         paced = Paced(self._connections, posts, rate, self._deadline, own_core=CORES is not None)
         before = waited_for_core(self._child.pid)
-        paced.run()
+        with before_others(self._child.pid) as paced.first:
+            paced.run()
         paced.waited_for_core = waited_for_core(self._child.pid) - before
         self._next += count
         self._load.check(paced.responses, first + 1, count)

@@ -25,10 +25,12 @@ _CALLS_OF_A_TURN = 30_000  # at most: half a second at 60,000 a second, more tha
 def _told(runs: list[Paced], calls: int, whole: float) -> str:
     rates, late = [run.rate for run in runs], [seconds for run in runs for seconds in run.late]
     still, waited = sum(run.stood_still for run in runs), sum(run.waited_for_core for run in runs)
+    rank = "before" if all(run.first for run in runs) else "among"
     return (
         f"{calls:,} calls at {min(rates):,.0f} - {max(rates):,.0f} a second; p99 {whole:,.0f} µs, of the middle "
         f"window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at most {p99(late):,.0f} µs late; the "
-        f"driver stood still for {still * 1e3:,.0f} ms, the server waited for its core for {waited * 1e3:,.0f} ms"
+        f"driver stood still for {still * 1e3:,.0f} ms, the server, {rank} all "
+        f"others on its core, waited for it for {waited * 1e3:,.0f} ms"
     )
 
 

@@ -40,6 +40,8 @@ class Paced:
         self.stood_still = 0.0
         self.waited_for_core = 0.0
         """How long the server did, from whoever knows its process."""
+        self.first = False
+        """Did the server get its core before everything else there?"""
 
     def run(self) -> None:
         poll = select.epoll()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
 
 import open_loop  # noqa: E402 - they live among the benchmarks
-from driver import DriverError  # noqa: E402
+from driver import CORES, DriverError, before_others  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
 from http_loads import Load  # noqa: E402
@@ -222,6 +224,27 @@ def test_calls_that_only_lead_in_do_not_count():
 def test_the_slowest_in_a_hundred():
     assert open_loop.p99([1e-6] * 99 + [5e-6]) == pytest.approx(5.0)
     assert open_loop.p99([1e-6] * 990 + [2e-6, *[5e-6] * 9]) == pytest.approx(2.0)
+
+
+@pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+def test_a_server_goes_before_others_only_while_it_is_measured():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        before = os.sched_getscheduler(child.pid)
+        with before_others(child.pid) as first:
+            said = os.sched_getscheduler(child.pid) & ~os.SCHED_RESET_ON_FORK
+            assert said == (os.SCHED_FIFO if first else before)
+        assert os.sched_getscheduler(child.pid) == before
+        child.communicate(b"\n")
+
+
+@pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+def test_where_the_system_does_not_let_us_nothing_changes(monkeypatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with before_others(os.getpid()) as first:
+        assert first is False
 
 
 class FakeDriver:
