@@ -226,14 +226,16 @@ def test_the_slowest_in_a_hundred():
     assert open_loop.p99([1e-6] * 990 + [2e-6, *[5e-6] * 9]) == pytest.approx(2.0)
 
 
+def policy_of(pid: int) -> int:
+    return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+
+
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
 def test_a_server_goes_before_others_only_while_it_is_measured():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        before = os.sched_getscheduler(child.pid)
         with before_others(child.pid) as first:
-            said = os.sched_getscheduler(child.pid) & ~os.SCHED_RESET_ON_FORK
-            assert said == (os.SCHED_FIFO if first else before)
-        assert os.sched_getscheduler(child.pid) == before
+            assert policy_of(child.pid) == (os.SCHED_FIFO if first else os.SCHED_OTHER)
+        assert policy_of(child.pid) == os.SCHED_OTHER
         child.communicate(b"\n")
 
 
@@ -260,7 +262,7 @@ class FakeDriver:
         if self.fails:
             raise DriverError("it does not")
 
-    def per_second(self, seconds: float) -> float:
+    def reaches(self, seconds: float) -> float:
         self.asked.append(self.name)
         return 1_000.0
 

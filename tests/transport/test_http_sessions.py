@@ -596,6 +596,45 @@ async def test_where_everything_is_a_stream_it_begins_with_its_request_and_can_b
         assert [part["id"] for part in said(await peer.get(events_of(plain)[0].id).answer())] == [8]
 
 
+async def test_where_everything_is_a_stream_what_was_lost_outlasts_what_was_handed_over():
+    bounds = SessionBounds(keeping=Keeping(ended_streams=3))
+    async with House(always_stream=True, sessions=bounds) as house, house.open() as peer, house.open() as other:
+        lost = peer.tool("wait", 7)
+        await lost.heard(2)
+        lost.disconnect()
+        await lost.task
+        house.go.set()
+        await house.done.wait()
+        handed_over = await peer.tool("hi", 8).answer()
+        for _ in range(5):
+            await other.call("ping").answer()
+        assert (await peer.get(events_of(handed_over)[0].id).answer()).status == 400
+        assert [part["id"] for part in said(await peer.get(events_of(lost)[0].id).answer())] == [7]
+
+
+async def test_where_everything_is_a_stream_requests_still_end_in_every_other_way():
+    async with House(always_stream=True) as house, house.open() as peer:
+        cancelled, polled = peer.tool("wait", 7), peer.tool("poll", 8)
+        await cancelled.heard(2)
+        assert (await peer.tell("notifications/cancelled", requestId=7).answer()).status == 202
+        assert said(await cancelled.answer()) == [] and house.cancelled == ["wait"]
+        assert b"retry: 20" in (await polled.answer()).body and said(polled) == []
+        house.go.set()
+        assert [part["id"] for part in said(await peer.get(events_of(polled)[0].id).answer())] == [8]
+        house.go.clear()
+        left = peer.tool("wait", 9)
+        await left.heard(2)
+        await peer.send("DELETE").answer()
+        assert said(await left.answer()) == [] and house.app._sessions.running == 0
+
+
+async def test_where_everything_is_a_stream_a_batch_is_one_too():
+    async with House(always_stream=True) as house, house.open("2025-03-26") as peer:
+        answer = await peer.post([request(1), request(2)]).answer()
+        assert answer.headers["content-type"] == "text/event-stream"
+        assert sorted(part["id"] for part in said(answer)) == [1, 2]
+
+
 async def test_a_client_that_goes_cancels_nothing_and_finds_its_answer_again():
     async with House() as house, house.open() as peer:
         talk = peer.tool("wait", 7, steps=2)

@@ -9,8 +9,10 @@ import pytest
 from interlock import Context, Server
 from interlock.revisions.http_session_rules import TurnedAway
 from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.store import Bounds
 from interlock.transport.colleagues import Mail
 from interlock.transport.http_server import HttpApp, SessionBounds
+from interlock.transport.http_streams import Keeping
 from interlock.transport.sharing import owner_of
 from interlock.wire.errors import StoreError
 from interlock.wire.exchange import ANONYMOUS, Principal
@@ -200,6 +202,30 @@ async def test_where_everything_is_a_stream_the_answer_is_found_at_any_worker(tm
             again = await at(peer, worker).get(events_of(listed)[0].id).answer()
             assert [part["id"] for part in said(again)] == [8]
             assert said(await peer.get(last_id(listed)).answer()) == []
+
+
+async def test_of_ended_calls_no_more_logs_are_kept_than_a_shelf_holds(tmp_path):
+    bounds = SessionBounds(lease=20.0, keeping=Keeping(ended_streams=2))
+    async with Office(tmp_path, always_stream=True, sessions=bounds) as office, office.open() as peer:
+        talks = [await peer.call("ping", number).answer() for number in range(1, 6)]
+        at(peer, office[1])
+        await until(lambda: not office[0].app._sharing._errands)
+        found = [(await peer.get(events_of(talk)[0].id).answer()).status for talk in talks]
+        assert found == [400, 400, 400, 200, 200]
+
+
+async def test_an_answer_that_the_store_does_not_take_is_given_all_the_same(tmp_path):
+    store = SQLiteStore(tmp_path / "state.db", Bounds(event_bytes=2000))
+    worker = Worker(store, always_stream=True)
+    worker.server.tool(lambda: "x" * 5000, name="large")
+    try:
+        async with OverSession(worker.app) as peer:
+            assert texts(await peer.tool("large").answer()) == ["x" * 5000]
+            worker.go.set()
+            assert texts(await peer.tool("wait", steps=1).answer()) == [0, 1, "waited"]
+    finally:
+        await worker.close()
+        await store.close()
 
 
 async def test_a_call_that_could_not_be_written_down_leaves_no_stream(tmp_path):

@@ -47,7 +47,7 @@ usage: interlock run FILE[:OBJECT] --http [options]
   --origin ORIGIN     https://app.example.com: its pages may call it from a browser; once for each
   --state FILE        keep sessions and keys in this file, for all processes that name it
   --workers N         serve with so many processes (1); more than one need --state
-  --always-stream     answer with streams of events, never with JSON, whoever reads them
+  --always-stream     every answer is a stream of events, for clients that read these
   --connections N     so many may be open at once (4096)
   --drain SECONDS     what calls in flight get when it is told to stop (5)
   --health PATH       where a GET tells whether it takes requests (/health)

@@ -3,8 +3,8 @@
 The author's code runs in the request's own task. Whoever ends the request (the client by going away, a deadline, the
 server by stopping) cancels that task and says why; the carrier then takes the cancellation back, as a timeout does.
 Most calls are over before anything beside that task is started: the client is watched only from the first tick on, and
-the answer becomes a stream of events only with the first notification. What is said within one turn of the loop leaves
-together, with the answer if that is there by then: one write instead of one for each.
+where the client reads both, the answer becomes a stream of events only with the first notification. What is said within
+one turn of the loop leaves together, with the answer if that is there by then: one write instead of one for each.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Surroundings(msgspec.Struct, eq=False):
     watching: Shares | None = None
     """Bytes of what all clients watch."""
     at_once: bool = False
-    """Do streams begin with their requests, and not with the first that is said?"""
+    """Do streams begin with their requests, where these can be resumed from there, and not with what is said first?"""
 
 
 class Session:
@@ -178,10 +178,10 @@ class Session:
     def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
         """One on which the answers to these come; in a session that has ended meanwhile, none do."""
         stream = self._new(asked, events)
-        if self._around.at_once and events and self.revision is not None:  # before that, nobody could come back
-            stream.begin()
         if self._end is None:
             self._around.running += 1
+            if self._around.at_once and events and stream.primed:  # else nobody could come back who has read nothing
+                stream.begin()
         else:  # by what the handler did before it said or waited for anything
             stream.close()
             self.forget(stream)
@@ -261,9 +261,9 @@ class Session:
         return self._streams.get(name)
 
     def shelve(self, stream: Stream) -> None:
-        """It has ended. Only what a client has seen the beginning of can be asked for again."""
+        """It has ended. Only what has begun, so that its client may know of it, can be asked for again."""
         if stream.begun and self._end is None:
-            self._around.shelf.put(stream, self.forget)
+            self._around.shelf.put(stream, stream.size, self.forget, taken=stream.taken)
         else:
             self.forget(stream)
 

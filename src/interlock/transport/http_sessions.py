@@ -282,7 +282,7 @@ class Sessions:
         try:
             while not (stream.ended or stream.told or stream.begun):
                 await stream.changed()
-            if stream.told or stream.begun or not call.whole:
+            if stream.told or stream.begun or (stream.last and not call.whole):
                 await _follow(call, stream, reader, resumed)
             elif answers := stream.answers():
                 await call.respond(200, b"[" + b",".join(answers) + b"]" if array else answers[0])

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import islice
+from typing import Any
 
 import msgspec
 
 from ..wire.limits import MIB
 
 __all__ = ["Keeping", "Reader", "Shelf", "Stream"]
+
+Forget = Callable[[Any], None]
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +33,8 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes not yet read, from which a notification waits for the reader. Where nobody reads, no further notification
     is taken from there on, or from `events` on; questions and answers always are."""
     ended_streams: int = 1000
-    """Ended streams, of all sessions, that can be resumed; the oldest are forgotten."""
+    """Ended streams, of all sessions, that can be resumed; beyond this, the oldest of those that were handed over to
+    their end are forgotten, then the oldest."""
     ended_bytes: int = 64 * MIB
     """What these may hold together."""
 
@@ -155,6 +159,11 @@ class Stream:
         """The number of the oldest event that is kept."""
         return self.last - len(self._items) + 1
 
+    @property
+    def taken(self) -> bool:
+        """Was all of it handed to a connection?"""
+        return self._read == self.last
+
     def can_resume(self, number: int) -> bool:
         """Is everything behind this event still here?"""
         return not self.lost and self.first - 1 <= number <= self.last
@@ -221,28 +230,31 @@ class Stream:
 
 
 class Shelf:
-    """Ended streams of all sessions of an endpoint, for clients that lost their connection before the end."""
+    """What is kept of ended streams, of all sessions of an endpoint, for clients that lost their connection.
+
+    Those that were handed over to their last event go first: most of their clients have it.
+    """
 
     def __init__(self, keeping: Keeping) -> None:
         self._keeping = keeping
-        self._streams: OrderedDict[Stream, tuple[int, Callable[[Stream], None]]] = OrderedDict()
+        self._taken: OrderedDict[Hashable, tuple[int, Forget]] = OrderedDict()
+        self._untaken: OrderedDict[Hashable, tuple[int, Forget]] = OrderedDict()
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._streams)
+        return len(self._taken) + len(self._untaken)
 
-    def put(self, stream: Stream, forget: Callable[[Stream], None]) -> None:
-        """Keep it; `forget` is told when there is no more room for it."""
-        if stream in self._streams:
-            return
-        self._streams[stream] = stream.size, forget
-        self.size += stream.size
-        while len(self._streams) > self._keeping.ended_streams or self.size > self._keeping.ended_bytes:
-            oldest, (size, forgets) = self._streams.popitem(last=False)
+    def put(self, kept: Hashable, size: int, forget: Forget, *, taken: bool) -> None:
+        """Keep it, by what it is now; `forget` is told when there is no more room for it."""
+        self.drop(kept)
+        (self._taken if taken else self._untaken)[kept] = size, forget
+        self.size += size
+        while len(self) > self._keeping.ended_streams or self.size > self._keeping.ended_bytes:
+            oldest, (size, forgets) = (self._taken or self._untaken).popitem(last=False)
             self.size -= size
             forgets(oldest)
 
-    def drop(self, stream: Stream) -> None:
-        found = self._streams.pop(stream, None)
+    def drop(self, kept: Hashable) -> None:
+        found = self._taken.pop(kept, None) or self._untaken.pop(kept, None)
         if found is not None:
             self.size -= found[0]

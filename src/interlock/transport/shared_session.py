@@ -150,11 +150,14 @@ class SharedSession(Session):
 
     def _stream_ended(self, stream: Stream) -> None:
         if stream.reader is None:
-            self.forget(stream)
+            self.shelve(stream)
 
     def shelve(self, stream: Stream) -> None:
-        """It is in its log, if it is anywhere."""
+        """It is in its log, if it is anywhere; that is kept a while, and not beside more than a shelf holds."""
         self.forget(stream)
+        if isinstance(stream, LoggedStream) and stream.log.size:
+            spawn = self._sharing.spawn  # and nothing of this session, which may end before
+            self._around.shelf.put(stream.log, stream.log.size, lambda log: spawn(log.drop()), taken=stream.taken)
 
     def open_streams(self) -> list[LoggedStream]:
         return [stream for stream in self._streams.values() if isinstance(stream, LoggedStream) and not stream.ended]

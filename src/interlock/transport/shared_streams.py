@@ -4,8 +4,8 @@ The worker on which a request runs is the only one that writes its log. Its own 
 that comes back to another worker reads the log there, from its place on to the end. Of a stream without an end whose
 worker is gone, that is the end.
 
-A log begins with a head, which says whose requests it answers, and ends with a mark. A stream on which nothing but
-answers is said has none: it is a response in one piece, which nobody can come back for.
+A log begins with a head, which says whose requests it answers, and ends with a mark. A stream that ends before it has
+begun has none: it is a response in one piece, which nobody can come back for.
 """
 
 from __future__ import annotations
@@ -60,10 +60,13 @@ class Log:
 
     def __init__(self, state: State, name: str, seconds: float) -> None:
         self._state, self._name, self._seconds = state, name, seconds
+        self.size = 0
+        """Bytes that were written here."""
 
     async def append(self, events: Sequence[bytes], *, last: bool = False) -> int:
         """With `last` nothing comes behind them: it is kept a while for who lost the end, and not for longer."""
         seconds = min(self._seconds, _ENDED_SECONDS) if last else self._seconds
+        self.size += sum(map(len, events))
         return await self._state.append(self._name, events, until=time.time() + seconds)
 
     async def lasts(self) -> None:
@@ -210,7 +213,7 @@ class LoggedStream(Stream):
         if events and not self._failed:
             try:
                 return await self.log.append(events, last=last) - len(events) + 1
-            except UNUSABLE as error:
+            except Exception as error:  # whoever waits for it has waited long enough
                 log.warning("! a stream cannot be resumed: %s", error)
                 self._failed = True
         return self.last + 1
