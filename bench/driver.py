@@ -72,21 +72,21 @@ def on_server_core() -> Iterator[None]:
 
 @contextmanager
 def before_others(pid: int) -> Iterator[bool]:
-    """Meanwhile this process, on a core without the driver, gets that whenever it has work, before everything else
-    that runs there. False: the system does not let us say so, and nothing changes."""
+    """Meanwhile the main thread of this process, on a core without the driver, gets that whenever it has work, before
+    everything else there. False: the system does not let us say so, and nothing changes."""
     if CORES is None:
         yield False
         return
     try:
         os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except PermissionError:
+    except OSError:
         yield False
         return
     try:
         yield True
     finally:
-        with suppress(ProcessLookupError):
-            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+        with suppress(ProcessLookupError):  # to take the flag back as well would need more than we may have
+            os.sched_setscheduler(pid, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
 
 
 def clean_environment() -> dict[str, str]:

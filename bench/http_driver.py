@@ -140,6 +140,11 @@ class HttpDriver:
         self._load.check(responses, first + 1, self._next - first)
         return len(responses) / elapsed
 
+    def reaches(self, seconds: float) -> float:
+        """The same under the conditions of `paced`."""
+        with before_others(self._child.pid):
+            return self.per_second(seconds)
+
     def _keep_busy(self, responses: list[bytes], seconds: float) -> float:
         poll = select.epoll()
         waiting = {connection.socket.fileno(): connection for connection in self._connections}

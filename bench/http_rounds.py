@@ -120,7 +120,7 @@ class OverHttp(Rounds):
             guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
 
         def reach(guest: Guest) -> None:
-            reached.append(guest.driver.per_second(plan.reach_seconds))
+            reached.append(guest.driver.reaches(plan.reach_seconds))
 
         def take(guest: Guest) -> None:
             runs[guest.contestant.name].append(guest.driver.paced(median(reached) / 2, plan.paced_seconds))

@@ -197,7 +197,7 @@ def document(run: Run) -> str:
         f"are up and take turns in windows of {run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a",
         f"round. When the driver itself stands still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what becomes due",
         "meanwhile is due as much later: nobody could send it. Where the system lets us (Linux, as root), both servers",
-        "have real-time priority in these windows, so that other processes do not take their core from them; each",
+        "have real-time priority in these windows and tries, so that other processes do not take their core; each",
         "round says whether. Whatever else holds up a server is charged to it, also a host that gives its cores to",
         "others.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",

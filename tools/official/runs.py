@@ -83,7 +83,7 @@ class Served:
     """examples/everything.py over HTTP on a free port of this machine, in one process or several."""
 
     def __init__(self, folder: Path, workers: int = 1, options: Sequence[str] = ()) -> None:
-        self._log = folder / "server.log"
+        self._log = folder / f"server{''.join(options)}.log"
         shared = ["--workers", str(workers), "--state", str(folder / "state.db")] if workers > 1 else []
         self._options = [*shared, *options]
         self.port = _free_port()
