@@ -612,12 +612,21 @@ async def test_where_everything_is_a_stream_what_was_lost_outlasts_what_was_hand
         assert [part["id"] for part in said(await peer.get(events_of(lost)[0].id).answer())] == [7]
 
 
+async def test_an_answer_over_what_is_kept_of_a_stream_is_kept_all_the_same():
+    bounds = SessionBounds(keeping=Keeping(bytes=10))
+    async with House(always_stream=True, sessions=bounds) as house, house.open() as peer:
+        answer = await peer.tool("hi", 8).answer()
+        assert [part["id"] for part in said(await peer.get(events_of(answer)[0].id).answer())] == [8]
+
+
 async def test_where_everything_is_a_stream_requests_still_end_in_every_other_way():
     async with House(always_stream=True) as house, house.open() as peer:
         cancelled, polled = peer.tool("wait", 7), peer.tool("poll", 8)
         await cancelled.heard(2)
         assert (await peer.tell("notifications/cancelled", requestId=7).answer()).status == 202
         assert said(await cancelled.answer()) == [] and house.cancelled == ["wait"]
+        nothing = await peer.get(events_of(cancelled)[0].id).answer()
+        assert nothing.status == 400  # who waits for its answer would come back again and again
         assert b"retry: 20" in (await polled.answer()).body and said(polled) == []
         house.go.set()
         assert [part["id"] for part in said(await peer.get(events_of(polled)[0].id).answer())] == [8]

@@ -111,6 +111,36 @@ async def test_what_is_not_kept_cannot_be_begun():
     assert [await reader.begin(number) for number in (0, 1, 2, 5, 6)] == [False, False, True, True, False]
 
 
+async def test_where_nothing_comes_any_more_nothing_is_begun():
+    for end in (b"e", b'l{"id":1}'):
+        log = log_of()
+        await log.append([b'h{"ids":[1]}', b"ma", end])
+        reader = LogReader(Colleagues(), log, NAME)
+        assert [await reader.begin(number) for number in (0, 1, 2, 3)] == [True, True, end != b"e", False]
+        assert await reader.begin(3, standing=True)  # it goes on elsewhere
+
+
+async def test_an_answer_is_kept_with_its_end_however_long():
+    log = log_of(stream_bytes=20)
+    await log.append([b'h{"ids":[1]}'])
+    await log.append([b"l" + b"x" * 100])  # for which the head had to go
+    assert (await follow(log, 0)).said == [("2", b"x" * 100)]
+
+
+async def test_who_is_sent_away_reads_nothing_more():
+    log, call = log_of(), Call()
+    await log.append([b'h{"ids":[1]}', b"ma"])
+    reader = LogReader(Colleagues(), log, NAME)
+    assert await reader.begin(0)
+    following = asyncio.get_running_loop().create_task(reader.follow(call, never, last=True))
+    while not call.said:
+        await asyncio.sleep(0)
+    reader.sent_away = True
+    await log.append([b"lb"])
+    await following
+    assert call.said == [("2", b"a")] and call.ended
+
+
 async def test_what_is_lost_under_a_reader_ends_its_stream():
     log = log_of()
     await log.append([b'h{"ids":[1]}', b"ma"])

@@ -204,6 +204,22 @@ async def test_where_everything_is_a_stream_the_answer_is_found_at_any_worker(tm
             assert said(await peer.get(last_id(listed)).answer()) == []
 
 
+@pytest.mark.parametrize("second", [0, 1], ids=["at its own worker", "at the same one"])
+async def test_a_stream_that_is_resumed_twice_has_one_reader(tmp_path, second):
+    async with Office(tmp_path) as office, office.open() as peer:
+        talk = peer.tool("wait", 7, steps=1)
+        await talk.heard(2)
+        first = at(peer, office[1]).get(last_id(talk))
+        await first.heard(2)
+        (reader,) = office[1].app._sessions._by_id[peer.id]._readers.values()
+        again = at(peer, office[second]).get(last_id(talk))
+        await again.heard(2)
+        await until(lambda: reader.sent_away)
+        office[0].go.set()
+        assert texts(await again.answer()) == [1, "waited"]
+        assert texts(await first.answer()) == []
+
+
 async def test_of_ended_calls_no_more_logs_are_kept_than_a_shelf_holds(tmp_path):
     bounds = SessionBounds(lease=20.0, keeping=Keeping(ended_streams=2))
     async with Office(tmp_path, always_stream=True, sessions=bounds) as office, office.open() as peer:

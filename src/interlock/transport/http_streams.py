@@ -19,7 +19,7 @@ from ..wire.limits import MIB
 
 __all__ = ["Keeping", "Reader", "Shelf", "Stream"]
 
-Forget = Callable[[Any], None]
+Forget = Callable[[Any], object]
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,10 @@ class Stream:
         return self._unread > keeping.pressure or self.last - self._read >= keeping.events
 
     def _prune(self) -> None:
-        """Never what the present reader has still before it: it may have come back for something older."""
+        """Never what the present reader has still before it: it may have come back for something older. Nor the answer
+        of one that has ended, whose client may be gone before it has all of it: that is the shelf's to forget."""
+        if self.ended:
+            return
         keeping, items = self._keeping, self._items
         read = self._read if self.reader is None else min(self._read, self.reader.position)
         while (len(items) > keeping.events or self.size > keeping.bytes) and self.first <= read:
@@ -165,8 +168,9 @@ class Stream:
         return self._read == self.last
 
     def can_resume(self, number: int) -> bool:
-        """Is everything behind this event still here?"""
-        return not self.lost and self.first - 1 <= number <= self.last
+        """Is everything behind this event still here, or still to come? Where nothing is, a client that waits for an
+        answer which was cancelled would come back for it again and again."""
+        return not self.lost and self.first - 1 <= number <= self.last - self.ended
 
     def attach(self, position: int = 0) -> Reader:
         """Read what is behind `position`. There is one reader: whoever was there is sent away."""

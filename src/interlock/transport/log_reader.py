@@ -17,6 +17,7 @@ __all__ = ["LogReader"]
 
 _LOOKS = 2  # at a worker from which nothing comes, in the time after which it counts as dead
 _GONE = InternalError("Cancelled: the worker that served this request is gone")
+_HEAD = 1  # the number of the event that every log begins with
 
 
 class LogReader:
@@ -26,22 +27,35 @@ class LogReader:
         self._colleagues, self._log, self._name = colleagues, log, name
         self._position = 0
         self._events: list[Event] = []
+        self.sent_away = False
+        """Has somebody else come to read the same?"""
+        self.is_known = False
+        """Have all heard that this one reads?"""
 
-    async def begin(self, number: int) -> bool:
-        """False: what comes behind this event is not kept, or was never said."""
+    async def begin(self, number: int, *, standing: bool = False) -> bool:
+        """False: what comes behind this event is not kept, or was never said, or nothing does any more; of a stream
+        that belongs to no request, that goes on elsewhere."""
         if not await self._log.exists():
             return False
+        self._position = max(number, _HEAD)
         try:
-            self._position, self._events = number, await self._log.read(number)
+            self._events = await self._log.read(self._position)
+            return standing or bool(self._events[0].data[:1] != Mark.END if self._events else not await self._is_over())
         except EventsGone:
             return False
-        return True
+
+    async def _is_over(self) -> bool:
+        """Is the event from which it reads on the last one?"""
+        here = await self._log.read(self._position - 1)
+        return bool(here) and here[0].data[:1] in Mark.ENDS
 
     async def follow(self, call: HttpCall, is_over: Callable[[], bool], *, last: bool) -> None:
         """Hand on what comes until the end; with `last` the response ends with it."""
         said = COMMENT  # so that the head of the response does not wait for an event
         while True:
             more, end = self._take()
+            if self.sent_away:
+                break
             said += more
             if not end and said:
                 await call.send_events(said)
@@ -49,8 +63,9 @@ class LogReader:
             end = end or await self._read_on(is_over)
             if end:
                 break
-        if last:
-            await call.end_events(said + (await self._errors() if end == Mark.BROKEN else b""))
+        if last or self.sent_away:
+            broken = end == Mark.BROKEN and not self.sent_away and not is_over()
+            await call.end_events(said + (await self._errors() if broken else b""))
         elif said:
             await call.send_events(said)
 
@@ -60,9 +75,9 @@ class LogReader:
         end = b""
         for event in self._events:
             mark, self._position = event.data[:1], event.id
-            if mark == Mark.MESSAGE:
+            if mark in Mark.MESSAGES:
                 said.append(encode_event(event.data[1:], id=event_id(self._name, event.id)))
-            elif mark != Mark.HEAD:
+            if mark in Mark.ENDS:
                 end = mark
         return b"".join(said), end
 

@@ -23,6 +23,7 @@ from .calls import progress_of
 from .colleagues import Mail, worker_of
 from .http_server_session import Asked, Session, Surroundings, read_cancelled
 from .http_streams import Stream
+from .log_reader import LogReader
 from .shared_streams import LoggedStream, Logs
 from .sharing import Sharing
 
@@ -57,6 +58,7 @@ class SharedSession(Session):
         self._listening: asyncio.Task[None] | None = None
         self._retired: asyncio.Task[None] | None = None
         self._errands: set[asyncio.Task[None]] = set()
+        self._readers: dict[int, LogReader] = {}
         super().__init__(id, principal, around, address)
 
     # --- its record -------------------------------------------------------------------------------
@@ -168,6 +170,31 @@ class SharedSession(Session):
         for other in left:
             self._give_up(other)
         return stream
+
+    # --- who reads what others write --------------------------------------------------------------
+
+    def reads(self, name: int, reader: LogReader) -> None:
+        """There is one reader of a stream: whoever was there is sent away, also at other workers once they hear it."""
+        before = self._readers.get(name)
+        if before is not None:
+            before.sent_away = True
+        self._readers[name] = reader
+
+    def reads_no_more(self, name: int, reader: LogReader) -> None:
+        if self._readers.get(name) is reader:
+            del self._readers[name]
+
+    def is_read(self, name: int, *, here: bool) -> None:
+        """All hear in the same order who came to read a stream; the last one reads it."""
+        stream, reader = self.stream(name), self._readers.get(name)
+        if reader is not None:
+            reader.sent_away = reader.sent_away or (reader.is_known and not here)
+            reader.is_known = reader.is_known or here
+        if isinstance(stream, LoggedStream):
+            if here and stream.claims:
+                stream.claims -= 1
+            elif not here and not stream.claims:
+                stream.follow()
 
     async def come_to_rest(self) -> None:
         """All that was said where nobody reads is written, and can be moved."""

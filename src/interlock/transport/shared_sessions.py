@@ -30,7 +30,7 @@ from ..wire.errors import InternalError, LocalError, StoreFull
 from ..wire.exchange import Principal
 from ..wire.frames import Frame
 from ..wire.shares import caller_of
-from .colleagues import Mail, worker_of
+from .colleagues import Mail
 from .http_call import HttpCall
 from .http_server_session import Asked, Session
 from .http_sessions import ENDED, NO_EVENTS, Sessions
@@ -275,18 +275,23 @@ class SharedSessions(Sessions):
         if stream is not None and stream.can_resume(number):
             if standing:
                 await self._speak(session)
+            elif isinstance(stream, LoggedStream):
+                stream.claims += 1
+                await self._say_who_reads(session, name, standing)
             await self._deliver(call, session, stream, stream.attach(number), False, resumed=True)
             return
         reader = LogReader(self._sharing.colleagues, session.logs.of(name), name)
-        if not await reader.begin(number):
+        if not await reader.begin(number, standing=standing):
             raise TurnedAway(UNRESUMABLE)
         session.busy += 1
+        session.reads(name, reader)
         try:
             await self._say_who_reads(session, name, standing)
             await reader.follow(call, lambda: session.end is not None, last=not standing)
         finally:
             session.busy -= 1
             session.used = asyncio.get_running_loop().time()
+            session.reads_no_more(name, reader)
         if standing:
             await self._listen(call, session, resumed=True)  # what comes next is said here
 
@@ -294,7 +299,7 @@ class SharedSessions(Sessions):
         if standing:
             await self._speak(session, name)
         else:
-            await self._sharing.colleagues.send(worker_of(name), Mail("reading", session.id, number=name))
+            await self._sharing.colleagues.tell_all(Mail("reading", session.id, number=name))
 
     # --- what other workers say -------------------------------------------------------------------
 
@@ -344,9 +349,8 @@ class SharedSessions(Sessions):
 
     async def _reading(self, mail: Mail) -> None:
         session = self._here(mail)
-        stream = None if session is None else session.stream(mail.number)
-        if isinstance(stream, LoggedStream):
-            stream.follow()
+        if session is not None:
+            session.is_read(mail.number, here=mail.sender == self._sharing.colleagues.number)
 
     # --- how one ends -----------------------------------------------------------------------------
 

@@ -39,9 +39,11 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Mark:
-    """The first byte of an event: what it is."""
+    """The first byte of an event: what it is. The last answer and the end are one, so that they are kept together."""
 
-    HEAD, MESSAGE, END, BROKEN = b"h", b"m", b"e", b"x"
+    HEAD, MESSAGE, LAST, END, BROKEN = b"h", b"m", b"l", b"e", b"x"
+    MESSAGES = (MESSAGE, LAST)
+    ENDS = (LAST, END, BROKEN)
 
 
 _heads = msgspec.json.Decoder(Head)
@@ -112,7 +114,7 @@ async def unanswered(log: Log) -> list[Id]:
         async for data in log.whole():
             if data[:1] == Mark.HEAD:
                 left.extend(_heads.decode(data[1:]).ids)
-            elif data[:1] == Mark.MESSAGE:
+            elif data[:1] in Mark.MESSAGES:
                 answer = _answers.decode(data[1:])
                 if answer.method is None and answer.id in left:
                     left.remove(answer.id)
@@ -137,6 +139,8 @@ class LoggedStream(Stream):
         self._head = 0
         self.followed = False
         """Does somebody read it at another worker?"""
+        self.claims = 0
+        """How many came back to read it here, of whom not all have heard yet?"""
 
     # --- saying -----------------------------------------------------------------------------------
 
@@ -156,10 +160,10 @@ class LoggedStream(Stream):
             super().answer(message)
         elif not (self.ended or self._ending):
             self._expected -= 1
+            self._ending = self._expected <= 0
             if message is not None and not self.lost:
-                self._say(Mark.MESSAGE, message)
-            if self._expected <= 0:
-                self._ending = True
+                self._say(Mark.LAST if self._ending else Mark.MESSAGE, message)
+            elif self._ending:
                 self._say(Mark.END)
 
     def close(self) -> None:
@@ -173,6 +177,8 @@ class LoggedStream(Stream):
         reader = self.reader
         if reader is None or not self.events or reader.until is not None or self.ended or self._ending:
             return False
+        if self._failed:
+            return False  # who goes finds nothing to come back to
         self._say(b"", (reader, retry))
         return True
 
@@ -200,7 +206,7 @@ class LoggedStream(Stream):
         """All that waits at once, until nothing does."""
         while self._waiting:
             said, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            last = any(mark in (Mark.END, Mark.BROKEN) for mark, _ in said)
+            last = any(mark in Mark.ENDS for mark, _ in said)
             number = await self._commit([mark + (what or b"") for mark, what in said if mark], last)
             for mark, what in said:
                 number = self._show(mark, what, number)
@@ -224,16 +230,18 @@ class LoggedStream(Stream):
             self._head = self.last = self._read = number
             if self.reader is not None:
                 self.reader.position = number
-        elif mark == Mark.MESSAGE:
+        elif not mark:
+            if what is not None and not self._failed:
+                self._send_away(*what)
+            return number
+        if mark in Mark.MESSAGES:
             self.told = True
             if not self.ended and not self.lost:
                 self._append_here(what)
-        elif mark:
+        if mark in Mark.ENDS:
             self.ended = True
             self._on_end(self)
-        elif what is not None:
-            self._send_away(*what)
-        return number + 1 if mark else number
+        return number + 1
 
     def _append_here(self, message: bytes) -> None:
         self._append(message)
