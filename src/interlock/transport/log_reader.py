@@ -40,12 +40,14 @@ class LogReader:
         self._position = max(number, _HEAD)
         try:
             self._events = await self._log.read(self._position)
-            return standing or bool(self._events[0].data[:1] != Mark.END if self._events else not await self._is_over())
+            return standing or not await self._is_over()
         except EventsGone:
             return False
 
     async def _is_over(self) -> bool:
-        """Is the event from which it reads on the last one?"""
+        """Does nothing but the end come behind the event from which it reads on, or is that the end?"""
+        if self._events:
+            return self._events[0].data[:1] == Mark.END
         here = await self._log.read(self._position - 1)
         return bool(here) and here[0].data[:1] in Mark.ENDS
 
@@ -63,7 +65,7 @@ class LogReader:
             end = end or await self._read_on(is_over)
             if end:
                 break
-        if last or self.sent_away:
+        if last:
             broken = end == Mark.BROKEN and not self.sent_away and not is_over()
             await call.end_events(said + (await self._errors() if broken else b""))
         elif said:

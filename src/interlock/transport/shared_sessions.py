@@ -271,22 +271,35 @@ class SharedSessions(Sessions):
 
     async def _resume(self, call: HttpCall, session: SharedSession, name: int, number: int) -> None:
         """The rest of a stream: from memory where its worker is this one, else from its log."""
-        stream, standing = session.stream(name), bool(name & 1)
-        if stream is not None and stream.can_resume(number):
-            if standing:
-                await self._speak(session)
-            elif isinstance(stream, LoggedStream):
-                stream.claims += 1
-                await self._say_who_reads(session, name, standing)
-            await self._deliver(call, session, stream, stream.attach(number), False, resumed=True)
-            return
-        reader = LogReader(self._sharing.colleagues, session.logs.of(name), name)
+        stream = session.stream(name)
+        if isinstance(stream, LoggedStream) and stream.can_resume(number):
+            await self._resume_here(call, session, stream, number)
+        else:
+            await self._resume_log(call, session, name, number)
+
+    async def _resume_here(self, call: HttpCall, session: SharedSession, stream: LoggedStream, number: int) -> None:
+        if _is_standing(stream.name):
+            await self._speak(session)
+        else:
+            stream.claims += 1
+            try:
+                await self._say_who_reads(session, stream.name)
+            except BaseException:
+                stream.claims -= 1
+                raise
+        await self._deliver(call, session, stream, stream.attach(number), False, resumed=True)
+
+    async def _resume_log(self, call: HttpCall, session: SharedSession, name: int, number: int) -> None:
+        reader, standing = LogReader(self._sharing.colleagues, session.logs.of(name), name), _is_standing(name)
         if not await reader.begin(number, standing=standing):
             raise TurnedAway(UNRESUMABLE)
         session.busy += 1
-        session.reads(name, reader)
         try:
-            await self._say_who_reads(session, name, standing)
+            if standing:
+                await self._speak(session, name)
+            else:
+                session.reads(name, reader)
+                await self._say_who_reads(session, name)
             await reader.follow(call, lambda: session.end is not None, last=not standing)
         finally:
             session.busy -= 1
@@ -295,11 +308,8 @@ class SharedSessions(Sessions):
         if standing:
             await self._listen(call, session, resumed=True)  # what comes next is said here
 
-    async def _say_who_reads(self, session: SharedSession, name: int, standing: bool) -> None:
-        if standing:
-            await self._speak(session, name)
-        else:
-            await self._sharing.colleagues.tell_all(Mail("reading", session.id, number=name))
+    async def _say_who_reads(self, session: SharedSession, name: int) -> None:
+        await self._sharing.colleagues.tell_all(Mail("reading", session.id, number=name))
 
     # --- what other workers say -------------------------------------------------------------------
 
@@ -413,3 +423,8 @@ async def _attend(session: SharedSession) -> None:
 def _shared(session: Session) -> SharedSession:
     assert isinstance(session, SharedSession)
     return session
+
+
+def _is_standing(name: int) -> bool:
+    """Does the stream of this name belong to no request?"""
+    return bool(name & 1)
