@@ -41,7 +41,16 @@ def test_who_comes_back_reads_on_from_where_he_was():
     assert stream.ended
     assert read(stream, stream.attach(1)) == [(2, b"b"), (3, b"c")]
     assert read(stream, stream.attach(0)) == [(1, b"a"), (2, b"b"), (3, b"c")]
-    assert [stream.can_resume(number) for number in (0, 2, 3, 4)] == [True, True, False, False]
+    assert [stream.can_resume(number) for number in (0, 3, 4)] == [True, True, False]
+
+
+def test_behind_the_end_of_what_was_not_answered_nothing_is_resumed():
+    stream = Stream(1, Keeping(), expected=1)
+    stream.begin()
+    stream.put(b"a")
+    assert [stream.can_resume(number) for number in (0, 1)] == [True, True]
+    stream.answer(None)
+    assert [stream.can_resume(number) for number in (0, 1)] == [True, False]
 
 
 def test_what_was_read_is_forgotten_first_and_then_cannot_be_resumed():

@@ -111,13 +111,20 @@ async def test_what_is_not_kept_cannot_be_begun():
     assert [await reader.begin(number) for number in (0, 1, 2, 5, 6)] == [False, False, True, True, False]
 
 
-async def test_where_nothing_comes_any_more_nothing_is_begun():
-    for end in (b"e", b'l{"id":1}'):
-        log = log_of()
-        await log.append([b'h{"ids":[1]}', b"ma", end])
-        reader = LogReader(Colleagues(), log, NAME)
-        assert [await reader.begin(number) for number in (0, 1, 2, 3)] == [True, True, end != b"e", False]
-        assert await reader.begin(3, standing=True)  # it goes on elsewhere
+async def test_behind_the_end_of_what_was_not_answered_nothing_is_begun():
+    log = log_of()
+    await log.append([b'h{"ids":[1]}', b"ma", b"e"])
+    found = [await LogReader(Colleagues(), log, NAME).begin(number) for number in (0, 1, 2, 3)]
+    assert found == [True, True, False, False]
+    assert await LogReader(Colleagues(), log, NAME).begin(3, standing=True)  # it goes on elsewhere
+
+
+async def test_behind_the_answer_comes_the_end_at_once():
+    log = log_of()
+    await log.append([b'h{"ids":[1]}', b'l{"id":1}'])
+    assert (await follow(log, 1)).said == [("2", b'{"id":1}')]
+    over = await follow(log, 2)
+    assert over.said == [] and over.ended
 
 
 async def test_an_answer_is_kept_with_its_end_however_long():

@@ -56,7 +56,7 @@ class Stream:
 
     __slots__ = (
         *("_expected", "_items", "_keeping", "_read", "_unread", "_waiters"),
-        *("begun", "ended", "events", "last", "lost", "name", "primed", "reader", "size", "told"),
+        *("answered", "begun", "ended", "events", "last", "lost", "name", "primed", "reader", "size", "told"),
     )
 
     def __init__(
@@ -75,7 +75,7 @@ class Stream:
         self._read = self._unread = 0  # the number of the last event that was read; the bytes behind it
         self._waiters: list[asyncio.Future[None]] = []
         self.reader: Reader | None = None
-        self.told = self.begun = self.ended = self.lost = False
+        self.told = self.begun = self.ended = self.lost = self.answered = False
 
     def begin(self) -> None:
         """What is said from now on is kept for who comes back, whether or not he has read anything yet."""
@@ -105,6 +105,7 @@ class Stream:
             return
         self._expected -= 1
         self.ended = self._expected <= 0
+        self.answered = self.answered or message is not None
         if message is not None and not self.lost:
             self._append(message)
         elif self._waiters:
@@ -168,9 +169,11 @@ class Stream:
         return self._read == self.last
 
     def can_resume(self, number: int) -> bool:
-        """Is everything behind this event still here, or still to come? Where nothing is, a client that waits for an
-        answer which was cancelled would come back for it again and again."""
-        return not self.lost and self.first - 1 <= number <= self.last - self.ended
+        """Is everything behind this event still here, or still to come? Not behind the last one of a stream that ended
+        without an answer: who waits for one would come back again and again."""
+        if self.ended and not self.answered and number == self.last:
+            return False
+        return not self.lost and self.first - 1 <= number <= self.last
 
     def attach(self, position: int = 0) -> Reader:
         """Read what is behind `position`. There is one reader: whoever was there is sent away."""

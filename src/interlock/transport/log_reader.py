@@ -27,29 +27,31 @@ class LogReader:
         self._colleagues, self._log, self._name = colleagues, log, name
         self._position = 0
         self._events: list[Event] = []
+        self._end = b""
         self.sent_away = False
         """Has somebody else come to read the same?"""
         self.is_known = False
         """Have all heard that this one reads?"""
 
     async def begin(self, number: int, *, standing: bool = False) -> bool:
-        """False: what comes behind this event is not kept, or was never said, or nothing does any more; of a stream
-        that belongs to no request, that goes on elsewhere."""
+        """False: what comes behind this event is not kept, or was never said, or is the end of a request that was not
+        answered. A stream that belongs to no request goes on elsewhere."""
         if not await self._log.exists():
             return False
         self._position = max(number, _HEAD)
         try:
             self._events = await self._log.read(self._position)
-            return standing or not await self._is_over()
+            if self._events:
+                return standing or self._events[0].data[:1] != Mark.END
+            self._end = await self._end_here()
         except EventsGone:
             return False
+        return standing or self._end in (b"", Mark.LAST)
 
-    async def _is_over(self) -> bool:
-        """Does nothing but the end come behind the event from which it reads on, or is that the end?"""
-        if self._events:
-            return self._events[0].data[:1] == Mark.END
+    async def _end_here(self) -> bytes:
+        """The mark of the event from which it reads on, if that is an end."""
         here = await self._log.read(self._position - 1)
-        return bool(here) and here[0].data[:1] in Mark.ENDS
+        return here[0].data[:1] if here and here[0].data[:1] in Mark.ENDS else b""
 
     async def follow(self, call: HttpCall, is_over: Callable[[], bool], *, last: bool) -> None:
         """Hand on what comes until the end; with `last` the response ends with it."""
@@ -74,7 +76,7 @@ class LogReader:
     def _take(self) -> tuple[bytes, bytes]:
         """What is to be sent of the events that were read, and the mark of the end if it was among them."""
         said: list[bytes] = []
-        end = b""
+        end = self._end
         for event in self._events:
             mark, self._position = event.data[:1], event.id
             if mark in Mark.MESSAGES:

@@ -161,6 +161,7 @@ class LoggedStream(Stream):
         elif not (self.ended or self._ending):
             self._expected -= 1
             self._ending = self._expected <= 0
+            self.answered = self.answered or message is not None
             if message is not None and not self.lost:
                 self._say(Mark.LAST if self._ending else Mark.MESSAGE, message)
             elif self._ending:
