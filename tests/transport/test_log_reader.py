@@ -131,7 +131,8 @@ async def test_an_answer_is_kept_with_its_end_however_long():
     log = log_of(stream_bytes=20)
     await log.append([b'h{"ids":[1]}'])
     await log.append([b"l" + b"x" * 100])  # for which the head had to go
-    assert (await follow(log, 0)).said == [("2", b"x" * 100)]
+    assert (await follow(log, 1)).said == [("2", b"x" * 100)]
+    assert not await LogReader(Colleagues(), log, NAME).begin(0)
 
 
 async def test_who_is_sent_away_reads_nothing_more():

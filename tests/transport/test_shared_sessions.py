@@ -220,6 +220,28 @@ async def test_a_stream_that_is_resumed_twice_has_one_reader(tmp_path, second):
         assert texts(await first.answer()) == []
 
 
+async def test_an_answer_that_fills_its_log_is_found_at_any_worker_whatever_numbers_its_store_gives(tmp_path):
+    store = SQLiteStore(tmp_path / "state.db", Bounds(stream_bytes=3000))
+    for _ in range(3):  # from now on this store begins above 1
+        await store.append("x", [b"1", b"2"], until=0.0)
+    await store.drop("x")
+    office = [Worker(store, always_stream=True) for _ in range(2)]
+    office[0].server.tool(lambda: "x" * 5000, name="large")
+    try:
+        async with OverSession(office[0].app) as peer:
+            await office[1].app._sharing.ready()
+            talks = [await peer.tool(name, number).answer() for number, name in ((1, "large"), (2, "nobody"))]
+            at(peer, office[1])
+            for number, talk in enumerate(talks, 1):
+                again = await peer.get(events_of(talk)[0].id).answer()
+                assert [part["id"] for part in said(again)] == [number]
+            at(peer, office[0])
+    finally:
+        for worker in office:
+            await worker.close()
+        await store.close()
+
+
 async def test_of_ended_calls_no_more_logs_are_kept_than_a_shelf_holds(tmp_path):
     bounds = SessionBounds(lease=20.0, keeping=Keeping(ended_streams=2))
     async with Office(tmp_path, always_stream=True, sessions=bounds) as office, office.open() as peer:

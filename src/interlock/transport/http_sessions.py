@@ -343,7 +343,7 @@ async def _follow(call: HttpCall, stream: Stream, reader: Reader, resumed: bool)
     stream.begun = True
     opening = COMMENT  # so that the head of the response does not wait for an event
     if stream.primed and not resumed:
-        opening = encode_event(b"", id=event_id(stream.name, 0))
+        opening = encode_event(b"", id=event_id(stream.name, stream.start))
     while stream.reader is reader:
         unread = stream.unread(reader)
         events = opening + b"".join(encode_event(data, id=event_id(stream.name, number)) for number, data in unread)

@@ -159,6 +159,11 @@ class Stream:
     # --- reading ----------------------------------------------------------------------------------
 
     @property
+    def start(self) -> int:
+        """The number behind which its events come."""
+        return 0
+
+    @property
     def first(self) -> int:
         """The number of the oldest event that is kept."""
         return self.last - len(self._items) + 1

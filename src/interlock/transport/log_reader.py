@@ -17,7 +17,6 @@ __all__ = ["LogReader"]
 
 _LOOKS = 2  # at a worker from which nothing comes, in the time after which it counts as dead
 _GONE = InternalError("Cancelled: the worker that served this request is gone")
-_HEAD = 1  # the number of the event that every log begins with
 
 
 class LogReader:
@@ -38,7 +37,7 @@ class LogReader:
         answered. A stream that belongs to no request goes on elsewhere."""
         if not await self._log.exists():
             return False
-        self._position = max(number, _HEAD)
+        self._position = number
         try:
             self._events = await self._log.read(self._position)
             if self._events:

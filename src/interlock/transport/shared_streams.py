@@ -275,6 +275,10 @@ class LoggedStream(Stream):
 
     # --- reading ----------------------------------------------------------------------------------
 
+    @property
+    def start(self) -> int:
+        return self._head
+
     def can_resume(self, number: int) -> bool:
         return super().can_resume(number or self._head)
 
