@@ -77,7 +77,7 @@ class HttpApp:
     streams of change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients
     of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
-    With `always_stream` every answer is a stream, to who reads streams; in 2025-11-25 one that begins with its request.
+    With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
 
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
     any of them serves any request of any session.

@@ -83,9 +83,8 @@ class Sessions:
         self._lives = lives
         spoken = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         shelf = Shelf(bounds.keeping)
-        common = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended, watching=watching)
-        common.at_once = at_once
-        self._around = common
+        facts: Any = {"watching": watching, "at_once": at_once}
+        self._around = Surroundings(handler, spoken, limits, bounds.keeping, shelf, strict, self._ended, **facts)
         self._by_id: dict[str, Session] = {}
         self._seats, self._said = Shares(bounds.most, bounds.each), Shares(_SAID_BYTES)
         self._sweeper: asyncio.TimerHandle | None = None

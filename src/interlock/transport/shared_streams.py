@@ -280,11 +280,11 @@ class LoggedStream(Stream):
         return self._head
 
     def can_resume(self, number: int) -> bool:
-        return super().can_resume(number or self._head)
+        return super().can_resume(number or self.start)
 
     def attach(self, position: int = 0) -> Reader:
         self.followed = False
-        return super().attach(position or self._head)
+        return super().attach(position or self.start)
 
     def discard(self) -> None:
         """What was on it is said elsewhere: nobody shall come back for it here."""
