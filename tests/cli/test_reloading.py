@@ -1,5 +1,6 @@
 """cli/reloading.py: a server that is started anew when its code changes."""
 
+import itertools
 import json
 import os
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli import reloading
-from interlock.cli.reloading import _Told, _until_change, python_files, snapshot
+from interlock.cli.reloading import _settled, _Told, _until_change, python_files, snapshot
 
 SERVER = "from interlock import Server\nserver = Server({name!r})\n"
 HEADERS = {
@@ -64,6 +65,20 @@ def test_a_change_is_a_new_time_a_new_length_or_a_file_that_came_or_went(tmp_pat
     assert len({json.dumps(each) for each in seen}) == 4
     os.symlink("/nowhere", tmp_path / "gone.py")
     assert snapshot(tmp_path) == {}
+
+
+def test_a_save_is_over_once_nothing_changes_any_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(reloading, "STILL_SECONDS", 0)
+    looks = iter([{"a.py": (1, 0)}, {"a.py": (2, 7)}, {"a.py": (3, 9)}, {"a.py": (3, 9)}])
+    monkeypatch.setattr(reloading, "snapshot", lambda folder: next(looks))
+    assert _settled(tmp_path) == {"a.py": (3, 9)} and next(looks, None) is None
+
+
+def test_files_that_never_rest_do_not_keep_a_server_from_starting(tmp_path, monkeypatch):
+    monkeypatch.setattr(reloading, "STILL_SECONDS", 0)
+    count = itertools.count()
+    monkeypatch.setattr(reloading, "snapshot", lambda folder: {"a.py": (next(count), 0)})
+    assert _settled(tmp_path) == {"a.py": (reloading._MOST_STILL, 0)}
 
 
 class Process:
@@ -124,6 +139,14 @@ def test_a_signal_is_passed_on_once(told, tmp_path):
     assert _until_change(late, tmp_path, {}, told) == 0 and late.told == 1, "started in that very moment"
 
 
+def test_a_signal_between_two_servers_is_the_end(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(reloading.subprocess, "Popen", lambda *_, **__: started.append(Process(code=1)) or started[-1])
+    monkeypatch.setattr(reloading, "_until_change", lambda *_: None)
+    monkeypatch.setattr(reloading, "_settled", lambda folder: os.kill(os.getpid(), signal.SIGTERM))
+    assert reloading.serve_reloading(str(tmp_path / "a.py"), [], "127.0.0.1", 1) == 0 and len(started) == 1
+
+
 def test_handlers_are_put_back():
     before = signal.getsignal(signal.SIGTERM)
     made = _Told()
@@ -148,9 +171,9 @@ def test_a_server_is_served_anew_at_the_same_address(tmp_path):
     try:
         url = serving(process)
         assert name_at(url) == "first"
-        path.write_text("1 +")
+        save(path, "1 +")
         told_of(process, "waiting for a change")
-        path.write_text(SERVER.format(name="second"))
+        save(path, SERVER.format(name="second"))
         assert serving(process) == url and name_at(url) == "second"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -159,6 +182,13 @@ def test_a_server_is_served_anew_at_the_same_address(tmp_path):
         hang.join()
         process.kill()
         process.communicate()
+
+
+def save(path, text):
+    """In one step: a look between two steps of a save would be a second start, and the server of the first is ended."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
 
 
 def serving(process):

@@ -21,6 +21,8 @@ from .failing import OK
 __all__ = ["serve_reloading", "python_files"]
 
 LOOK_SECONDS = 0.3  # between two looks
+STILL_SECONDS = 0.1  # without a change: then a save is over
+_MOST_STILL = 50  # looks at what goes on changing; then the server is started all the same
 MOST_FILES = 5000  # that are looked at; a folder with more is a home, not a project
 _END_SECONDS = 30.0  # for a server that was told to stop; then it is killed
 _NOT_CODE = {"__pycache__", "node_modules", "site-packages"}
@@ -33,14 +35,17 @@ def serve_reloading(path: str, words: list[str], host: str, port: int) -> int:
     folder = Path(path).resolve().parent
     command = [sys.executable, "-m", "interlock", "run", *words, "--port", str(port or _free_port(host))]
     told = _Told()
+    before = snapshot(folder)
     try:
         while True:
-            before = snapshot(folder)
             # a group of its own: a key pressed at the terminal reaches it once, through us
             process = told.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0)
             code = _until_change(process, folder, before, told)
             if code is not None:
                 return code
+            before = _settled(folder)
+            if told.stop:
+                return OK
     finally:
         told.restore()
 
@@ -142,6 +147,19 @@ def snapshot(folder: Path) -> Snapshot:
             continue  # it went in this very moment
         found[str(path)] = (about.st_mtime_ns, about.st_size)
     return found
+
+
+def _settled(folder: Path) -> Snapshot:
+    """Once a save is over. An editor empties a file before it fills it, a checkout changes many one by one: who starts
+    in the midst of that starts once more a moment later, and clients that came in between are turned away."""
+    before = snapshot(folder)
+    for _ in range(_MOST_STILL):
+        sleep(STILL_SECONDS)
+        changed = snapshot(folder)
+        if changed == before:
+            break
+        before = changed
+    return before
 
 
 def python_files(folder: Path) -> Iterator[Path]:
