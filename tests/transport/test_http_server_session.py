@@ -8,7 +8,8 @@ import pytest
 from interlock import Context, Server
 from interlock.revisions.table import pick
 from interlock.transport.http_server_session import Session, Surroundings
-from interlock.transport.http_streams import Keeping, Shelf
+from interlock.transport.http_streams import Keeping
+from interlock.transport.shelf import Shelf
 from interlock.wire.errors import BadFrame, BadResult, CallTimeout, ConnectionEnded, ConnectionLost, MessageTooLarge
 from interlock.wire.exchange import ANONYMOUS
 from interlock.wire.frames import read_frame

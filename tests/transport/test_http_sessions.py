@@ -612,6 +612,22 @@ async def test_where_everything_is_a_stream_what_was_lost_outlasts_what_was_hand
         assert [part["id"] for part in said(await peer.get(events_of(lost)[0].id).answer())] == [7]
 
 
+async def test_who_leaves_many_answers_behind_pushes_out_those_of_no_other_session():
+    bounds = SessionBounds(keeping=Keeping(ended_streams=3))
+    async with House(always_stream=True, sessions=bounds) as house, house.open() as peer, house.open() as other:
+        lost = [peer.tool("wait", 7), *(other.tool("wait", id) for id in range(1, 6))]
+        for talk in lost:
+            await talk.heard(2)
+            talk.disconnect()
+            await talk.task
+        house.go.set()
+        while house.app._sessions.running:
+            await asyncio.sleep(0)
+        assert [part["id"] for part in said(await peer.get(events_of(lost[0])[0].id).answer())] == [7]
+        found = [(await other.get(events_of(talk)[0].id).answer()).status for talk in lost[1:]]
+        assert found == [400, 400, 400, 200, 200]
+
+
 async def test_an_answer_over_what_is_kept_of_a_stream_is_kept_all_the_same():
     bounds = SessionBounds(keeping=Keeping(bytes=10))
     async with House(always_stream=True, sessions=bounds) as house, house.open() as peer:

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.transport.http_streams import Keeping, Shelf, Stream
+from interlock.transport.http_streams import Keeping, Stream
 from support.properties import many
 
 SMALL = Keeping(events=3, bytes=100, pressure=10, ended_streams=2, ended_bytes=20)
@@ -171,30 +171,6 @@ def test_what_nobody_has_read_can_be_said_elsewhere():
     assert stream.take_unread() == [b"b", b"c"] and stream.take_unread() == []
     stream.put(b"d")
     assert read(stream, reader) == [(2, b"d")]
-
-
-def test_the_shelf_forgets_the_oldest():
-    shelf, forgotten = Shelf(SMALL), []
-    streams = [Stream(number, SMALL, expected=1) for number in range(4)]
-    for stream, size in zip(streams, (5, 5, 5, 18), strict=True):
-        stream.answer(b"x" * size)
-        shelf.put(stream, stream.size, forgotten.append, taken=stream.taken)
-        shelf.put(stream, stream.size, forgotten.append, taken=stream.taken)
-    assert forgotten == streams[:3] and (len(shelf), shelf.size) == (1, 18)
-    shelf.drop(streams[0])
-    shelf.drop(streams[3])
-    assert (len(shelf), shelf.size) == (0, 0)
-
-
-def test_the_shelf_forgets_first_what_was_handed_over():
-    shelf, forgotten = Shelf(Keeping(ended_streams=3)), []
-    for name, taken in (("lost", False), ("a", True), ("lost too", False), ("b", True), ("c", True)):
-        shelf.put(name, 1, forgotten.append, taken=taken)
-    assert forgotten == ["a", "b"]
-    shelf.put("lost", 1, forgotten.append, taken=True)  # its client came back
-    shelf.put("d", 1, forgotten.append, taken=True)
-    shelf.put("e", 1, forgotten.append, taken=True)
-    assert forgotten == ["a", "b", "c", "lost"] and (len(shelf), shelf.size) == (3, 3)
 
 
 STEPS = st.lists(

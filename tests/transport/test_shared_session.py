@@ -8,9 +8,10 @@ import msgspec
 from interlock import Context, Server
 from interlock.revisions.table import pick
 from interlock.transport.http_server_session import Surroundings
-from interlock.transport.http_streams import Keeping, Shelf
+from interlock.transport.http_streams import Keeping
 from interlock.transport.shared_session import SharedSession
 from interlock.transport.sharing import Sharing
+from interlock.transport.shelf import Shelf
 from interlock.wire.exchange import ANONYMOUS
 from interlock.wire.frames import Frame, read_frame
 from interlock.wire.limits import DEFAULT_LIMITS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, cast
 
@@ -34,8 +34,9 @@ from ..wire.link import Patience
 from ..wire.shares import Shares, caller_of
 from ..wire.types.notices import Cancelled
 from .calls import Calls, progress_of
-from .http_streams import Keeping, Reader, Shelf, Stream
+from .http_streams import Keeping, Reader, Stream
 from .runs import Runs
+from .shelf import Shelf
 
 __all__ = ["Replies", "Session", "Surroundings", "read_cancelled"]
 
@@ -74,6 +75,8 @@ class Session:
         self.principal = principal
         self.address = address
         self.caller = caller_of(principal, address)
+        self.whose: Hashable = self.caller or id
+        """Whose it is what it leaves behind: those who share one address are told apart by their sessions."""
         self._around = around
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
@@ -263,7 +266,7 @@ class Session:
     def shelve(self, stream: Stream) -> None:
         """It has ended. Only what has begun, so that its client may know of it, can be asked for again."""
         if stream.begun and self._end is None:
-            self._around.shelf.put(stream, stream.size, self.forget, taken=stream.taken)
+            self._around.shelf.put(stream, stream.size, self.forget, taken=stream.taken, whose=self.whose)
         else:
             self.forget(stream)
 

@@ -36,8 +36,9 @@ from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event
 from .http_call import HttpCall
 from .http_server_session import Asked, Session, Surroundings
-from .http_streams import Keeping, Reader, Shelf, Stream
+from .http_streams import Keeping, Reader, Stream
 from .living import Lives
+from .shelf import Shelf
 
 __all__ = ["ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
 

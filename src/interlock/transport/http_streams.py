@@ -8,18 +8,14 @@ stopped (basic/transports#resumability-and-redelivery).
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections import deque
 from itertools import islice
-from typing import Any
 
 import msgspec
 
 from ..wire.limits import MIB
 
-__all__ = ["Keeping", "Reader", "Shelf", "Stream"]
-
-Forget = Callable[[Any], object]
+__all__ = ["Keeping", "Reader", "Stream"]
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +30,7 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     is taken from there on, or from `events` on; questions and answers always are."""
     ended_streams: int = 1000
     """Ended streams, of all sessions, that can be resumed; beyond this, the oldest of those that were handed over to
-    their end are forgotten, then the oldest."""
+    their end are forgotten, then the oldest of the caller who has most of them."""
     ended_bytes: int = 64 * MIB
     """What these may hold together."""
 
@@ -239,34 +235,3 @@ class Stream:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
-
-
-class Shelf:
-    """What is kept of ended streams, of all sessions of an endpoint, for clients that lost their connection.
-
-    Those that were handed over to their last event go first: most of their clients have it.
-    """
-
-    def __init__(self, keeping: Keeping) -> None:
-        self._keeping = keeping
-        self._taken: OrderedDict[Hashable, tuple[int, Forget]] = OrderedDict()
-        self._untaken: OrderedDict[Hashable, tuple[int, Forget]] = OrderedDict()
-        self.size = 0
-
-    def __len__(self) -> int:
-        return len(self._taken) + len(self._untaken)
-
-    def put(self, kept: Hashable, size: int, forget: Forget, *, taken: bool) -> None:
-        """Keep it, by what it is now; `forget` is told when there is no more room for it."""
-        self.drop(kept)
-        (self._taken if taken else self._untaken)[kept] = size, forget
-        self.size += size
-        while len(self) > self._keeping.ended_streams or self.size > self._keeping.ended_bytes:
-            oldest, (size, forgets) = (self._taken or self._untaken).popitem(last=False)
-            self.size -= size
-            forgets(oldest)
-
-    def drop(self, kept: Hashable) -> None:
-        found = self._taken.pop(kept, None) or self._untaken.pop(kept, None)
-        if found is not None:
-            self.size -= found[0]

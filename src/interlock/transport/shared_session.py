@@ -159,7 +159,8 @@ class SharedSession(Session):
         self.forget(stream)
         if isinstance(stream, LoggedStream) and stream.log.size:
             spawn = self._sharing.spawn  # and nothing of this session, which may end before
-            self._around.shelf.put(stream.log, stream.log.size, lambda log: spawn(log.drop()), taken=stream.taken)
+            log, shelf = stream.log, self._around.shelf
+            shelf.put(log, log.size, lambda log: spawn(log.drop()), taken=stream.taken, whose=self.whose)
 
     def open_streams(self) -> list[LoggedStream]:
         return [stream for stream in self._streams.values() if isinstance(stream, LoggedStream) and not stream.ended]
