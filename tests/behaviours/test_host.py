@@ -237,6 +237,20 @@ async def test_a_result_is_compared_with_its_promise_before_a_model_reads_it(rev
     assert broken.is_error and "content is no array" in broken.text
 
 
+@pytest.mark.requirement("TOOLS-37", "TOOLS-034")
+@pytest.mark.parametrize("revision", ALL)
+async def test_what_is_no_result_is_no_text_for_a_model(revision):
+    server = Server("s")
+    server.tool(lambda: "", name="broken")
+
+    async def broken(exchange):
+        return {"content": "read me"} if exchange.method == "tools/call" else await server(exchange)
+
+    async with Host({"s": Seat(broken, revision=revision)}, policy=EVERYTHING) as host:
+        result = await host.use_tool("s__broken")
+    assert result.is_error and "content is no array" in result.text and "read me" not in result.text
+
+
 @pytest.mark.requirement("TOOLS-016")
 @pytest.mark.parametrize("revision", MODERN)
 async def test_equal_names_of_two_servers_are_told_apart_by_the_users_names(revision):

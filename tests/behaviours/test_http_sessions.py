@@ -11,7 +11,7 @@ from interlock import Context, Server
 from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.wire.exchange import Principal
-from support.asgi import begin
+from support.asgi import begin, call_tool, post
 from support.sessions import BOTH, OverSession, events_of, said, send
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -258,6 +258,33 @@ async def test_what_was_negotiated_holds_and_nothing_else_may_be_said(revision):
             assert (await peer.post(frame, mcp_protocol_version=bad).answer()).status == 400
 
 
+@pytest.mark.requirement("COMPAT-001", "COMPAT-002", "COMPAT-003")
+@pytest.mark.parametrize("revision", ["2026-07-28"])
+async def test_one_endpoint_serves_a_newer_client_and_the_sessions_of_older_ones_at_once(revision):
+    for older in STREAMABLE:
+        await _served_at_once(revision, older)
+
+
+async def _served_at_once(revision, older):
+    async with House() as house, house.session(older) as peer:
+        waiting = peer.tool("steps", 7)
+        await waiting.heard(2)
+        new = {"mcp-protocol-version": revision}
+        found = (await post(house.app, call_tool("echo", {"text": "new"}), new).answer()).json["result"]
+        assert (found["resultType"], found["content"][0]["text"]) == ("complete", "new")
+        hello = await send(house.app, "POST", house.session(older).hello).answer()
+        assert hello.json["result"]["protocolVersion"] == older and hello.headers["mcp-session-id"] != peer.id
+        by_the_way = {"mcp_session_id": hello.headers["mcp-session-id"], "mcp_protocol_version": older}
+        listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        assert "resultType" not in (await send(house.app, "POST", listed, **by_the_way).answer()).json["result"]
+        assert (
+            await send(house.app, "POST", listed).answer()
+        ).status == 400  # it has shaken hands for its session only
+        house.go.set()
+        *_, answer = said(await waiting.answer())
+        assert text_of(answer) == "done" and "resultType" not in answer["result"]
+
+
 # --- the transport of 2024-11-05 ---
 
 
@@ -272,6 +299,7 @@ def old(app, verb, path, frame=None, **more):
 @pytest.mark.requirement(
     "TRANS-SSE-04", "TRANS-SSE-05", "TRANS-SSE-07", "TRANS-SSE-08", "TRANS-SSE-09", "TRANS-SSE-10", "COMPAT-023"
 )
+@pytest.mark.requirement("LIFE-23")
 async def test_old_clients_find_their_two_endpoints():
     async with House() as house:
         hello = house.session("2024-11-05").hello

@@ -91,6 +91,23 @@ async def test_tokens_for_others_or_of_yesterday_are_not_accepted(revision, wron
     assert talk.status == 401 and params_of(talk)[1]["error"] == "invalid_token"
 
 
+@pytest.mark.requirement("SEC-13")
+@pytest.mark.parametrize(("verb", "path", "query"), [("GET", "/sse", b""), ("POST", "/messages", b"session_id=x")])
+async def test_tokens_for_others_open_the_endpoints_of_old_clients_no_more_than_the_new_one(verb, path, query):
+    async def told(authorization):
+        headers = {"host": "127.0.0.1", "content-type": "application/json", "authorization": authorization}
+        lines = [(name.encode(), value.encode()) for name, value in headers.items()]
+        talk = begin(house(), [b"{}"], method=verb, path=path, query_string=query, headers=lines)
+        await talk.heard(2)
+        talk.disconnect()
+        return talk
+
+    for wrong in ({"aud": "https://other.example.com"}, {"aud": None}, {"iss": "https://x"}):
+        talk = await told(bearer(**wrong))
+        assert talk.status == 401 and params_of(talk)[1]["error"] == "invalid_token"
+    assert (await told(bearer())).status == {"GET": 200, "POST": 404}[verb]
+
+
 @pytest.mark.requirement("AUTH-69", "AUTH-043")
 async def test_each_kind_of_no_has_its_status():
     app = house()
