@@ -67,20 +67,6 @@ def test_a_change_is_a_new_time_a_new_length_or_a_file_that_came_or_went(tmp_pat
     assert snapshot(tmp_path) == {}
 
 
-def test_a_save_is_over_once_nothing_changes_any_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(reloading, "STILL_SECONDS", 0)
-    looks = iter([{"a.py": (1, 0)}, {"a.py": (2, 7)}, {"a.py": (3, 9)}, {"a.py": (3, 9)}])
-    monkeypatch.setattr(reloading, "snapshot", lambda folder: next(looks))
-    assert _settled(tmp_path) == {"a.py": (3, 9)} and next(looks, None) is None
-
-
-def test_files_that_never_rest_do_not_keep_a_server_from_starting(tmp_path, monkeypatch):
-    monkeypatch.setattr(reloading, "STILL_SECONDS", 0)
-    count = itertools.count()
-    monkeypatch.setattr(reloading, "snapshot", lambda folder: {"a.py": (next(count), 0)})
-    assert _settled(tmp_path) == {"a.py": (reloading._MOST_STILL, 0)}
-
-
 class Process:
     """Ends when it is told to, or has ended."""
 
@@ -103,9 +89,24 @@ class Process:
 @pytest.fixture
 def told(monkeypatch):
     monkeypatch.setattr(reloading, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(reloading, "STILL_SECONDS", 0.0)
     made = _Told()
     yield made
     made.restore()
+
+
+def test_a_save_is_over_once_nothing_changes_any_more(told, tmp_path, monkeypatch):
+    looks = iter([{"a.py": (1, 0)}, {"a.py": (2, 7)}, {"a.py": (3, 9)}, {"a.py": (3, 9)}])
+    monkeypatch.setattr(reloading, "snapshot", lambda folder: next(looks))
+    assert _settled(tmp_path, told) == {"a.py": (3, 9)} and next(looks, None) is None
+
+
+def test_files_that_never_rest_keep_a_server_neither_from_starting_nor_from_stopping(told, tmp_path, monkeypatch):
+    count = itertools.count()
+    monkeypatch.setattr(reloading, "snapshot", lambda folder: {"a.py": (next(count), 0)})
+    assert _settled(tmp_path, told) == {"a.py": (reloading._MOST_STILL, 0)}
+    told.stop, before = True, next(count)
+    assert _settled(tmp_path, told) and next(count) == before + 3
 
 
 def test_a_change_ends_the_process(told, tmp_path, capsys):
@@ -142,8 +143,9 @@ def test_a_signal_is_passed_on_once(told, tmp_path):
 def test_a_signal_between_two_servers_is_the_end(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(reloading.subprocess, "Popen", lambda *_, **__: started.append(Process(code=1)) or started[-1])
-    monkeypatch.setattr(reloading, "_until_change", lambda *_: None)
-    monkeypatch.setattr(reloading, "_settled", lambda folder: os.kill(os.getpid(), signal.SIGTERM))
+    ends = iter([None, 7])  # a second one ends by itself
+    monkeypatch.setattr(reloading, "_until_change", lambda *_: next(ends))
+    monkeypatch.setattr(reloading, "_settled", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     assert reloading.serve_reloading(str(tmp_path / "a.py"), [], "127.0.0.1", 1) == 0 and len(started) == 1
 
 
@@ -185,7 +187,7 @@ def test_a_server_is_served_anew_at_the_same_address(tmp_path):
 
 
 def save(path, text):
-    """In one step: a look between two steps of a save would be a second start, and the server of the first is ended."""
+    """In one step: what is looked at here is the server, and not what a look between two steps of a save does."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.replace(path)

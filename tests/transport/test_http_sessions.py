@@ -612,10 +612,17 @@ async def test_where_everything_is_a_stream_what_was_lost_outlasts_what_was_hand
         assert [part["id"] for part in said(await peer.get(events_of(lost)[0].id).answer())] == [7]
 
 
-async def test_who_leaves_many_answers_behind_pushes_out_those_of_no_other_session():
-    bounds = SessionBounds(keeping=Keeping(ended_streams=3))
-    async with House(always_stream=True, sessions=bounds) as house, house.open() as peer, house.open() as other:
-        lost = [peer.tool("wait", 7), *(other.tool("wait", id) for id in range(1, 6))]
+async def test_who_leaves_many_answers_behind_pushes_out_those_of_no_other_caller():
+    bounds = SessionBounds(keeping=Keeping(ended_streams=8))
+    near, far = [{"client": (f"198.51.100.{number}", 1)} for number in (1, 2)]
+    async with (
+        House(always_stream=True, sessions=bounds) as house,
+        house.open(**near) as peer,
+        house.open(**far) as one,
+        house.open(**far) as other,
+    ):
+        askers = [peer, *[one, other] * 4]
+        lost = [asker.tool("wait", number) for number, asker in enumerate(askers, 1)]
         for talk in lost:
             await talk.heard(2)
             talk.disconnect()
@@ -623,9 +630,9 @@ async def test_who_leaves_many_answers_behind_pushes_out_those_of_no_other_sessi
         house.go.set()
         while house.app._sessions.running:
             await asyncio.sleep(0)
-        assert [part["id"] for part in said(await peer.get(events_of(lost[0])[0].id).answer())] == [7]
-        found = [(await other.get(events_of(talk)[0].id).answer()).status for talk in lost[1:]]
-        assert found == [400, 400, 400, 200, 200]
+        back = [asker.get(events_of(talk)[0].id) for asker, talk in zip(askers, lost, strict=True)]
+        assert [(await talk.answer()).status for talk in back] == [200] + [400] * 6 + [200] * 2
+        assert [part["id"] for part in said(back[0])] == [1]
 
 
 async def test_an_answer_over_what_is_kept_of_a_stream_is_kept_all_the_same():

@@ -252,6 +252,22 @@ async def test_of_ended_calls_no_more_logs_are_kept_than_a_shelf_holds(tmp_path)
         assert found == [400, 400, 400, 200, 200]
 
 
+async def test_of_the_logs_too_each_caller_has_a_share(tmp_path):
+    bounds = SessionBounds(lease=20.0, keeping=Keeping(ended_streams=8))
+    near, far = [{"client": (f"198.51.100.{number}", 1)} for number in (1, 2)]
+    async with (
+        Office(tmp_path, always_stream=True, sessions=bounds) as office,
+        office.open(**near) as peer,
+        office.open(**far) as other,
+    ):
+        first = await peer.call("ping", 1).answer()
+        talks = [await other.call("ping", number).answer() for number in range(1, 10)]
+        await until(lambda: not office[0].app._sharing._errands)
+        assert (await peer.get(events_of(first)[0].id).answer()).status == 200
+        found = [(await other.get(events_of(talk)[0].id).answer()).status for talk in talks]
+        assert found == [400] * 7 + [200] * 2
+
+
 async def test_an_answer_that_the_store_does_not_take_is_given_all_the_same(tmp_path):
     store = SQLiteStore(tmp_path / "state.db", Bounds(event_bytes=2000))
     worker = Worker(store, always_stream=True)

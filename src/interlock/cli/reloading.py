@@ -34,8 +34,8 @@ def serve_reloading(path: str, words: list[str], host: str, port: int) -> int:
     """Run `interlock run` with these words again and again, until it is told to stop. The code of the last run."""
     folder = Path(path).resolve().parent
     command = [sys.executable, "-m", "interlock", "run", *words, "--port", str(port or _free_port(host))]
-    told = _Told()
     before = snapshot(folder)
+    told = _Told()
     try:
         while True:
             # a group of its own: a key pressed at the terminal reaches it once, through us
@@ -43,7 +43,7 @@ def serve_reloading(path: str, words: list[str], host: str, port: int) -> int:
             code = _until_change(process, folder, before, told)
             if code is not None:
                 return code
-            before = _settled(folder)
+            before = _settled(folder, told)
             if told.stop:
                 return OK
     finally:
@@ -149,14 +149,14 @@ def snapshot(folder: Path) -> Snapshot:
     return found
 
 
-def _settled(folder: Path) -> Snapshot:
+def _settled(folder: Path, told: _Told) -> Snapshot:
     """Once a save is over. An editor empties a file before it fills it, a checkout changes many one by one: who starts
     in the midst of that starts once more a moment later, and clients that came in between are turned away."""
     before = snapshot(folder)
     for _ in range(_MOST_STILL):
         sleep(STILL_SECONDS)
         changed = snapshot(folder)
-        if changed == before:
+        if changed == before or told.stop:
             break
         before = changed
     return before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, cast
 
@@ -75,8 +75,6 @@ class Session:
         self.principal = principal
         self.address = address
         self.caller = caller_of(principal, address)
-        self.whose: Hashable = self.caller or id
-        """Whose it is what it leaves behind: those who share one address are told apart by their sessions."""
         self._around = around
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
@@ -266,7 +264,7 @@ class Session:
     def shelve(self, stream: Stream) -> None:
         """It has ended. Only what has begun, so that its client may know of it, can be asked for again."""
         if stream.begun and self._end is None:
-            self._around.shelf.put(stream, stream.size, self.forget, taken=stream.taken, whose=self.whose)
+            self._around.shelf.put(stream, stream.size, self.forget, taken=stream.taken, caller=self.caller)
         else:
             self.forget(stream)
 

@@ -228,6 +228,7 @@ class Sessions:
             self._by_id.clear()
             self._seats.clear()
             self._said.clear()
+            self._around.shelf.clear()
             self._around.running = 0
         return loop.time()
 

@@ -29,10 +29,10 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes not yet read, from which a notification waits for the reader. Where nobody reads, no further notification
     is taken from there on, or from `events` on; questions and answers always are."""
     ended_streams: int = 1000
-    """Ended streams, of all sessions, that can be resumed; beyond this, the oldest of those that were handed over to
-    their end are forgotten, then the oldest of the caller who has most of them."""
+    """Ended streams, of all sessions, that can be resumed; beyond this, or a quarter of it of one caller, the oldest
+    of those that were handed over to their end are forgotten, then the oldest."""
     ended_bytes: int = 64 * MIB
-    """What these may hold together."""
+    """What these may hold together; again a quarter for one caller."""
 
 
 class Reader:

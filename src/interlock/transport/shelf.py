@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from ..wire.shares import share_of
 from .http_streams import Keeping
 
 __all__ = ["Shelf"]
@@ -16,81 +17,94 @@ Forget = Callable[[Any], object]
 
 
 class Shelf:
-    """Those that were handed over to their last event go first: most of their clients have it. Then whoever has most on
-    it loses the oldest of his own: who leaves a thousand answers behind pushes out nobody else's."""
+    """A caller has a share of it. Who has more than that, or has left one too many for the whole, loses the oldest of
+    those that were handed over to their last event, since most of their clients have it; then the oldest."""
 
     def __init__(self, keeping: Keeping) -> None:
-        self._keeping = keeping
         self._places: dict[Hashable, _Place] = {}
-        self._taken = _Pile(None)
-        self._untaken: dict[Hashable, _Pile] = {}
-        self.size = 0
+        self._whole = _Pile(keeping.ended_streams, keeping.ended_bytes)
+        self._share = share_of(keeping.ended_streams), share_of(keeping.ended_bytes)
+        self._of_caller: dict[Hashable, _Pile] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._whole)
 
-    def put(self, kept: Hashable, size: int, forget: Forget, *, taken: bool, whose: Hashable) -> None:
+    @property
+    def size(self) -> int:
+        return self._whole.size
+
+    def put(self, kept: Hashable, size: int, forget: Forget, *, taken: bool, caller: Hashable | None) -> None:
         """Keep it, by what it is now; `forget` is told when there is no more room for it."""
         self.drop(kept)
-        pile = self._taken if taken else self._pile_of(whose)
-        pile.put(kept, size)
-        self._places[kept] = _Place(pile, size, forget)
-        self.size += size
-        while len(self._places) > self._keeping.ended_streams or self.size > self._keeping.ended_bytes:
-            oldest = self._fullest().oldest
-            forgets = self._places[oldest].forget
-            self.drop(oldest)
-            forgets(oldest)
+        self._places[kept] = _Place(size, forget, caller)
+        self._whole.put(kept, size, taken)
+        if caller is not None:
+            pile = self._of_caller.get(caller)
+            if pile is None:
+                pile = self._of_caller[caller] = _Pile(*self._share)
+            pile.put(kept, size, taken)
+            while pile.is_over and len(pile) > 1:  # a single one may be larger than a share
+                self._forget(pile.oldest)
+        while self._whole.is_over:
+            self._forget(self._whole.oldest)
 
     def drop(self, kept: Hashable) -> None:
         place = self._places.pop(kept, None)
         if place is None:
             return
-        self.size -= place.size
-        place.pile.drop(kept, place.size)
-        if not place.pile.items and place.pile is not self._taken:
-            del self._untaken[place.pile.whose]
+        self._whole.drop(kept, place.size)
+        pile = self._of_caller.get(place.caller)
+        if pile is not None:
+            pile.drop(kept, place.size)
+            if not len(pile):
+                del self._of_caller[place.caller]
 
-    def _pile_of(self, whose: Hashable) -> _Pile:
-        found = self._untaken.get(whose)
-        if found is None:
-            found = self._untaken[whose] = _Pile(whose)
-        return found
+    def _forget(self, kept: Hashable) -> None:
+        forget = self._places[kept].forget
+        self.drop(kept)
+        forget(kept)
 
-    def _fullest(self) -> _Pile:
-        """The pile that loses something, by what there is too much of."""
-        if self._taken.items:
-            return self._taken
-        by_size = self.size > self._keeping.ended_bytes
-        return max(self._untaken.values(), key=lambda pile: pile.size if by_size else len(pile.items))
+    def clear(self) -> None:
+        """Those whose it was are gone."""
+        for kept in list(self._places):
+            self.drop(kept)
 
 
 class _Pile:
     """What lies together, oldest first."""
 
-    __slots__ = ("items", "size", "whose")
+    __slots__ = ("_most", "_most_bytes", "_taken", "_untaken", "size")
 
-    def __init__(self, whose: Hashable) -> None:
-        self.whose = whose
-        self.items: OrderedDict[Hashable, None] = OrderedDict()
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._taken: OrderedDict[Hashable, None] = OrderedDict()
+        self._untaken: OrderedDict[Hashable, None] = OrderedDict()
         self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._taken) + len(self._untaken)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self) > self._most or self.size > self._most_bytes
 
     @property
     def oldest(self) -> Hashable:
-        return next(iter(self.items))
+        """What is forgotten next."""
+        return next(iter(self._taken or self._untaken))
 
-    def put(self, kept: Hashable, size: int) -> None:
-        self.items[kept] = None
+    def put(self, kept: Hashable, size: int, taken: bool) -> None:
+        (self._taken if taken else self._untaken)[kept] = None
         self.size += size
 
     def drop(self, kept: Hashable, size: int) -> None:
-        del self.items[kept]
+        del (self._taken if kept in self._taken else self._untaken)[kept]
         self.size -= size
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where something lies."""
+    """What is known of something that is kept."""
 
-    pile: _Pile
     size: int
     forget: Forget
+    caller: Hashable | None
