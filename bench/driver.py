@@ -7,6 +7,7 @@ Nothing here can hang: a watchdog ends the server process at its deadline, and t
 import gc
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -87,6 +88,33 @@ def before_others(pid: int) -> Iterator[bool]:
     finally:
         with suppress(ProcessLookupError):  # to take the flag back as well would need more than we may have
             os.sched_setscheduler(pid, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+
+
+_KEEPS_AWAKE = """
+import os
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1_000_000):
+        pass
+"""
+
+
+@contextmanager
+def server_core_awake() -> Iterator[bool]:
+    """Meanwhile something that gives way to everything else keeps the server's core busy. A virtual machine that has
+    nothing to do gives its core back to the host, and the call that comes next waits until it has it again, for
+    milliseconds now and then. False: the system does not know what gives way, and nothing changes."""
+    if CORES is None or not hasattr(os, "SCHED_IDLE"):
+        yield False
+        return
+    with on_server_core():
+        child = subprocess.Popen([sys.executable, "-c", _KEEPS_AWAKE], env=clean_environment())
+    try:
+        yield True
+    finally:
+        child.kill()
+        child.wait()
 
 
 def clean_environment() -> dict[str, str]:

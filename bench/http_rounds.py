@@ -1,14 +1,14 @@
 """The measures over HTTP: how many calls, how long one takes at a given rate, with progress, and with questions."""
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from statistics import median
 
+from driver import server_core_awake
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
-from open_loop import Paced, p99
+from open_loop import HalfRate, Paced, p99
 from peers import REPOSITORY, SERVERS, Contestant, interlock_over_http
 from rounds import ROUND_SECONDS, SERVER_SECONDS, Rounds
 from samples import Key
@@ -16,21 +16,22 @@ from turns import Guest, Turns
 
 MANY = 128
 PACED_CONNECTIONS = MANY // 2
-LAST_REACHED = 3
+_TRIED = 2  # times as many windows as are wanted, at most: those in which the rate was not about half do not count
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
 _CALLS_OF_A_TURN = 30_000  # at most: half a second at 60,000 a second, more than anything here does
 
 
-def _told(runs: list[Paced], calls: int, whole: float) -> str:
+def _told(runs: list[Paced], tried: int, awake: bool, whole: float) -> str:
+    calls = sum(len(run.taken) for run in runs)
     rates, late = [run.rate for run in runs], [seconds for run in runs for seconds in run.late]
     still, waited = sum(run.stood_still for run in runs), sum(run.waited_for_core for run in runs)
     rank = "before" if all(run.first for run in runs) else "among"
     return (
-        f"{calls:,} calls at {min(rates):,.0f} - {max(rates):,.0f} a second; p99 {whole:,.0f} µs, of the middle "
-        f"window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at most {p99(late):,.0f} µs late; the "
-        f"driver stood still for {still * 1e3:,.0f} ms, the server, {rank} all "
-        f"others on its core, waited for it for {waited * 1e3:,.0f} ms"
+        f"{calls:,} calls in {len(runs)} of {tried} windows at {min(rates):,.0f} - {max(rates):,.0f} a second; "
+        f"p99 {whole:,.0f} µs, of the middle window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at "
+        f"most {p99(late):,.0f} µs late; the driver stood still for {still * 1e3:,.0f} ms, the server, {rank} all "
+        f"others on its core, which {'never' if awake else 'also'} rested, waited for it for {waited * 1e3:,.0f} ms"
     )
 
 
@@ -104,41 +105,47 @@ class OverHttp(Rounds):
         keys = {name: [Key("p99", name, era.name)] for name in _PACED}
         with ExitStack() as stack:
             turns = self._turns(stack, contestants, era, "p99", keys)
+            awake = stack.enter_context(server_core_awake())
             runs: dict[str, list[Paced]] = {guest.contestant.name: [] for guest in turns.guests}
-            self._pace_turns(turns, era, runs)
+            tried = self._pace_turns(turns, era, runs)
         for guest in turns.guests:
-            if runs[guest.contestant.name] and not guest.failed:
-                self._keep_paced(guest.contestant.name, era, number, runs[guest.contestant.name])
+            name = guest.contestant.name
+            if runs[name] and not guest.failed:
+                whole = p99([seconds for run in runs[name] for seconds in run.taken])
+                self.samples.add(Key("p99", name, era.name), number, whole)
+                facts = self.samples.facts["the p99 measure, by rounds"]
+                facts[f"{name} {era.name}, round {number + 1}"] = _told(runs[name], tried, awake, whole)
 
-    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> None:
+    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> int:
         """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine
-        loses a third of its speed within seconds, and half of what it was a minute ago may be all there is."""
-        plan, ours = self._plan, turns.of(_PACED[0])
-        reached: deque[float] = deque(maxlen=LAST_REACHED)
+        loses a third of its speed within seconds, and half of what it was a minute ago may be all there is. The windows
+        of both count, or neither: where Interlock, tried again behind them, does not reach twice the rate any more,
+        it was not half. How many were tried."""
+        plan, ours, half = self._plan, turns.of(_PACED[0]), HalfRate()
+        taken: dict[str, Paced] = {}
+        rate, tried = 0.0, 0
 
         def anew(guest: Guest) -> None:
             guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
 
-        def reach(guest: Guest) -> None:
-            reached.append(guest.driver.reaches(plan.reach_seconds))
-
         def take(guest: Guest) -> None:
-            runs[guest.contestant.name].append(guest.driver.paced(median(reached) / 2, plan.paced_seconds))
+            taken[guest.contestant.name] = guest.driver.paced(rate, plan.paced_seconds)
 
         turns.each(turns.guests, anew)
-        for _ in range(plan.paced_windows):
+        for tried in range(_TRIED * plan.paced_windows + 1):
             turns.each([guest for guest in turns.guests if guest.driver.left < _CALLS_OF_A_TURN], anew)
-            turns.each(ours, reach)
-            if not reached:
-                return  # ours failed: there is no rate to compare at
+            turns.each(ours, lambda guest: half.tried(guest.driver.reaches(plan.reach_seconds)))
+            if not half.known:
+                return tried  # ours failed: there is no rate to compare at
+            if taken and half.held(rate):
+                for name, run in taken.items():
+                    runs[name].append(run)
+            if len(runs[_PACED[0]]) == plan.paced_windows:
+                break
+            taken.clear()
+            rate = half.rate
             turns.each(turns.guests[::-1], take)  # ours last: the load just before must not keep it warm
-
-    def _keep_paced(self, name: str, era: Era, number: int, runs: list[Paced]) -> None:
-        taken = [seconds for run in runs for seconds in run.taken]
-        whole = p99(taken)
-        self.samples.add(Key("p99", name, era.name), number, whole)
-        facts = self.samples.facts["the p99 measure, by rounds"]
-        facts[f"{name} {era.name}, round {number + 1}"] = _told(runs, len(taken), whole)
+        return tried
 
     # ---- calls with progress ----
 

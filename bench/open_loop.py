@@ -9,11 +9,14 @@ moves while calls are overdue because the server holds every connection.
 
 import select
 from collections import deque
+from statistics import median
 from time import perf_counter
 
 from driver import DriverError, no_garbage_collection
 from http_connection import Connection
 
+LAST_TRIES = 3
+STILL_HALF = 0.6
 STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: one step of the driver takes a tenth of it
 
 
@@ -94,6 +97,29 @@ class Paced:
             self.taken[call] = now - self._due[call]
             self.responses.append(response)
             self._free.append(connection)
+
+
+class HalfRate:
+    """Half of what a server reaches, by the median of its last tries. A machine that becomes half as fast has no half
+    left: at that rate a server is full, whoever wrote it, and what was measured is the machine."""
+
+    def __init__(self) -> None:
+        self._tries: deque[float] = deque(maxlen=LAST_TRIES)
+
+    def tried(self, reached: float) -> None:
+        self._tries.append(reached)
+
+    @property
+    def known(self) -> bool:
+        return bool(self._tries)
+
+    @property
+    def rate(self) -> float:
+        return median(self._tries) / 2
+
+    def held(self, rate: float) -> bool:
+        """Was this about half, by the last two tries, before it and behind it?"""
+        return all(rate <= STILL_HALF * reached for reached in list(self._tries)[-2:])
 
 
 def p99(seconds: list[float]) -> float:

@@ -8,9 +8,9 @@ from datetime import date
 from driver import CORES, IN_FLIGHT
 from goals import GOALS, Verdict, judge
 from http_driver import CONNECTIONS
-from http_rounds import LAST_REACHED, MANY, PACED_CONNECTIONS
+from http_rounds import MANY, PACED_CONNECTIONS
 from measures import MEASURES, Measure
-from open_loop import STANDSTILL_SECONDS
+from open_loop import LAST_TRIES, STANDSTILL_SECONDS, STILL_HALF
 from peers import Contestant
 from plans import Plan
 from samples import Key, Samples, Spread
@@ -192,14 +192,16 @@ def document(run: Run) -> str:
         "a call with two questions, all three rounds of it, with that of a plain call, turn by turn.",
         "",
         "`p99` is an open loop: calls are due at even times, at half of what Interlock reached just before over as",
-        f"many connections ({PACED_CONNECTIONS}; the median of its last {LAST_REACHED} tries), for the empty",
+        f"many connections ({PACED_CONNECTIONS}; the median of its last {LAST_TRIES} tries), for the empty",
         "application at that rate too; the time of a call begins when it was due, not when it was sent. Only these two",
         f"are up and take turns in windows of {run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a",
-        f"round. When the driver itself stands still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what becomes due",
+        "round, but for pairs of windows in which the rate was not about half: where Interlock, just before or just",
+        f"behind them, reached so little that the rate was over {STILL_HALF:.0%} of it, the machine had become slower.",
+        f"When the driver itself stands still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what becomes due",
         "meanwhile is due as much later: nobody could send it. Where the system lets us (Linux, as root), both servers",
-        "have real-time priority in these windows and tries, so that other processes do not take their core; each",
-        "round says whether. Whatever else holds up a server is charged to it, also a host that gives its cores to",
-        "others.",
+        "have real-time priority in these windows and tries, so that other processes do not take their core, and",
+        "something that gives way to everything keeps that core from resting, since a virtual machine that rests waits",
+        "for its host; each round says whether. Whatever else holds up a server is charged to it.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
         "clients of `client` all call the same server, ours, from the driver's core; in `host` the host is on that",
         "core too, and its servers on the other.",

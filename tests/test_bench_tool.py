@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
 
 import open_loop  # noqa: E402 - they live among the benchmarks
-from driver import CORES, DriverError, before_others  # noqa: E402
+from driver import CORES, DriverError, before_others, on_server_core, server_core_awake  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
 from http_loads import Load  # noqa: E402
@@ -249,14 +253,59 @@ def test_where_the_system_does_not_let_us_nothing_changes(monkeypatch):
         assert first is False
 
 
+@pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+def test_what_keeps_the_servers_core_awake_gives_way_to_everything_and_ends_with_the_measure(monkeypatch):
+    started, begin = [], subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *words, **more: started.append(begin(*words, **more)) or started[-1]
+    )
+    with server_core_awake() as awake:
+        [child] = started
+        assert awake and child.poll() is None
+        while policy_of(child.pid) != os.SCHED_IDLE:
+            time.sleep(0.01)
+        with on_server_core():
+            assert os.sched_getaffinity(child.pid) == os.sched_getaffinity(0)
+    assert child.poll() is not None
+
+
+@pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+def test_where_nothing_gives_way_to_everything_the_core_may_rest(monkeypatch):
+    monkeypatch.delattr(os, "SCHED_IDLE")
+    with server_core_awake() as awake:
+        assert awake is False
+
+
+def test_half_is_half_of_the_middle_try_as_long_as_the_tries_around_it_reach_about_twice_as_much():
+    half = open_loop.HalfRate()
+    assert not half.known
+    for reached in (900.0, 5_000.0, 1_000.0):
+        half.tried(reached)
+    assert half.rate == 500.0 and half.held(500.0) and half.held(600.0) and not half.held(601.0)
+    half.tried(800.0)
+    assert not half.held(500.0), "slower behind it"
+    half.tried(1_000.0)
+    assert not half.held(500.0), "slower before it"
+    half.tried(900.0)
+    assert half.held(500.0)
+
+
 class FakeDriver:
-    """Reaches 1,000 calls a second, and writes down what it is asked."""
+    """Reaches 1,000 calls a second, or what it is told to, and writes down what it is asked."""
 
     left = 1_000_000
 
-    def __init__(self, name: str = "", asked: list[object] | None = None, *, fails: bool = False) -> None:
+    def __init__(
+        self,
+        name: str = "",
+        asked: list[object] | None = None,
+        *,
+        fails: bool = False,
+        reached: Iterable[float] = (),
+    ) -> None:
         self.name, self.fails = name, fails
         self.asked = [] if asked is None else asked
+        self.reached = chain(reached, repeat(1_000.0))
 
     def begin(self, talk: object, connections: int) -> None:
         if self.fails:
@@ -264,7 +313,7 @@ class FakeDriver:
 
     def reaches(self, seconds: float) -> float:
         self.asked.append(self.name)
-        return 1_000.0
+        return next(self.reached)
 
     def paced(self, rate: float, seconds: float) -> open_loop.Paced:
         self.asked.append((self.name, rate))
@@ -291,12 +340,27 @@ def test_both_are_asked_at_half_of_what_ours_reached_and_ours_last(monkeypatch):
     asked: list[object] = []
     drivers = {"interlock": FakeDriver("ours", asked), "empty-asgi": FakeDriver("empty", asked)}
     samples = paced_round(monkeypatch, drivers).samples
-    assert asked == ["ours", ("empty", 500.0), ("ours", 500.0)] * QUICK.paced_windows
+    assert asked == ["ours", ("empty", 500.0), ("ours", 500.0)] * QUICK.paced_windows + ["ours"]
     assert {key.contestant: list(by_round.values()) for key, by_round in samples.values.items()} == {
         "interlock": [pytest.approx(1_000.0)],
         "empty-asgi": [pytest.approx(1_000.0)],
     }
     assert "p99 1,000 µs" in samples.facts["the p99 measure, by rounds"][f"interlock {STATELESS.name}, round 1"]
+
+
+def test_windows_in_which_the_rate_was_not_about_half_count_for_nobody(monkeypatch):
+    reached = [1_000.0, 1_000.0, 700.0, 1_000.0]  # behind the second pair and before the third the machine is slow
+    drivers = {"interlock": FakeDriver("ours", reached=reached), "empty-asgi": FakeDriver("empty")}
+    facts = paced_round(monkeypatch, drivers).samples.facts["the p99 measure, by rounds"]
+    told = f"in {QUICK.paced_windows} of {QUICK.paced_windows + 2} windows"
+    assert len(facts) == 2 and all(told in fact for fact in facts.values())
+
+
+def test_a_machine_that_never_holds_its_speed_is_given_up(monkeypatch):
+    slower = accumulate(repeat(0.8), operator.mul, initial=1_000.0)
+    drivers = {"interlock": FakeDriver(reached=slower), "empty-asgi": FakeDriver()}
+    assert not paced_round(monkeypatch, drivers).samples.values
+    assert len(drivers["empty-asgi"].asked) == 2 * QUICK.paced_windows + 1
 
 
 @pytest.mark.parametrize("drivers", [{"empty-asgi": False}, {"interlock": True, "empty-asgi": False}])
