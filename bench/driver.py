@@ -92,7 +92,6 @@ def before_others(pid: int) -> Iterator[bool]:
 
 _KEEPS_AWAKE = """
 import os
-os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 parent = os.getppid()
 while os.getppid() == parent:
     for _ in range(1_000_000):
@@ -104,17 +103,27 @@ while os.getppid() == parent:
 def server_core_awake() -> Iterator[bool]:
     """Meanwhile something that gives way to everything else keeps the server's core busy. A virtual machine that has
     nothing to do gives its core back to the host, and the call that comes next waits until it has it again, for
-    milliseconds now and then. False: the system does not know what gives way, and nothing changes."""
+    milliseconds now and then. False: the system does not let us say so, and nothing changes."""
     if CORES is None or not hasattr(os, "SCHED_IDLE"):
         yield False
         return
     with on_server_core():
         child = subprocess.Popen([sys.executable, "-c", _KEEPS_AWAKE], env=clean_environment())
     try:
-        yield True
+        yield _gives_way(child)
     finally:
         child.kill()
         child.wait()
+
+
+def _gives_way(child: subprocess.Popen[bytes]) -> bool:
+    """From now on it runs when nothing else wants to, or not at all."""
+    try:
+        os.sched_setscheduler(child.pid, os.SCHED_IDLE, os.sched_param(0))
+    except OSError:
+        child.kill()
+        return False
+    return True
 
 
 def clean_environment() -> dict[str, str]:
