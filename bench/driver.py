@@ -91,9 +91,8 @@ def before_others(pid: int) -> Iterator[bool]:
 
 
 _KEEPS_AWAKE = """
-import os
-parent = os.getppid()
-while os.getppid() == parent:
+import os, sys
+while os.getppid() == int(sys.argv[1]):
     for _ in range(1_000_000):
         pass
 """
@@ -108,7 +107,7 @@ def server_core_awake() -> Iterator[bool]:
         yield False
         return
     with on_server_core():
-        child = subprocess.Popen([sys.executable, "-c", _KEEPS_AWAKE], env=clean_environment())
+        child = subprocess.Popen([sys.executable, "-c", _KEEPS_AWAKE, str(os.getpid())], env=clean_environment())
     try:
         yield _gives_way(child)
     finally:

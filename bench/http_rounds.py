@@ -110,7 +110,13 @@ class OverHttp(Rounds):
             tried = self._pace_turns(turns, era, runs)
         for guest in turns.guests:
             name = guest.contestant.name
-            if runs[name] and not guest.failed:
+            if guest.failed:
+                continue
+            if len(runs[name]) < self._plan.paced_windows / 2:  # too few to speak for a round
+                self.samples.fail(
+                    Key("p99", name, era.name), f"the rate was half in {len(runs[name])} of {tried} windows"
+                )
+            else:
                 whole = p99([seconds for run in runs[name] for seconds in run.taken])
                 self.samples.add(Key("p99", name, era.name), number, whole)
                 facts = self.samples.facts["the p99 measure, by rounds"]
@@ -120,10 +126,10 @@ class OverHttp(Rounds):
         """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine
         loses a third of its speed within seconds, and half of what it was a minute ago may be all there is. The windows
         of both count, or neither: where Interlock, tried again behind them, does not reach twice the rate any more,
-        it was not half. How many were tried."""
+        it was not half. How many pairs were tried."""
         plan, ours, half = self._plan, turns.of(_PACED[0]), HalfRate()
         taken: dict[str, Paced] = {}
-        rate, tried = 0.0, 0
+        most, rate, tried = _TRIED * plan.paced_windows, 0.0, 0
 
         def anew(guest: Guest) -> None:
             guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
@@ -132,15 +138,15 @@ class OverHttp(Rounds):
             taken[guest.contestant.name] = guest.driver.paced(rate, plan.paced_seconds)
 
         turns.each(turns.guests, anew)
-        for tried in range(_TRIED * plan.paced_windows + 1):
+        for tried in range(most + 1):
             turns.each([guest for guest in turns.guests if guest.driver.left < _CALLS_OF_A_TURN], anew)
             turns.each(ours, lambda guest: half.tried(guest.driver.reaches(plan.reach_seconds)))
-            if not half.known:
-                return tried  # ours failed: there is no rate to compare at
+            if not half.known or any(guest.failed for guest in turns.guests):
+                break  # there is no rate to compare at, or nobody to compare with
             if taken and half.held(rate):
                 for name, run in taken.items():
                     runs[name].append(run)
-            if len(runs[_PACED[0]]) == plan.paced_windows:
+            if tried == most or len(runs[_PACED[0]]) == plan.paced_windows:
                 break
             taken.clear()
             rate = half.rate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -252,6 +253,15 @@ def test_where_the_system_does_not_let_us_nothing_changes(monkeypatch):
         assert first is False
 
 
+def keep_children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    started: list[subprocess.Popen[bytes]] = []
+    begin = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *words, **more: started.append(begin(*words, **more)) or started[-1]
+    )
+    return started
+
+
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
 def test_what_keeps_the_servers_core_awake_gives_way_to_everything_and_ends_with_the_measure(monkeypatch):
     started, begin = [], subprocess.Popen
@@ -273,8 +283,10 @@ def test_what_would_not_give_way_is_ended_at_once(monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    started = keep_children(monkeypatch)
     with server_core_awake() as awake:
-        assert awake is False
+        [child] = started
+        assert awake is False and child.wait(60) == -signal.SIGKILL
 
 
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
@@ -367,8 +379,21 @@ def test_windows_in_which_the_rate_was_not_about_half_count_for_nobody(monkeypat
 def test_a_machine_that_never_holds_its_speed_is_given_up(monkeypatch):
     slower = accumulate(repeat(0.8), operator.mul, initial=1_000.0)
     drivers = {"interlock": FakeDriver(reached=slower), "empty-asgi": FakeDriver()}
-    assert not paced_round(monkeypatch, drivers).samples.values
-    assert len(drivers["empty-asgi"].asked) == 2 * QUICK.paced_windows + 1
+    samples = paced_round(monkeypatch, drivers).samples
+    assert not samples.values and {key.contestant for key in samples.failures} == {"interlock", "empty-asgi"}
+    assert len(drivers["empty-asgi"].asked) == 2 * QUICK.paced_windows
+
+
+@pytest.mark.parametrize("failing", ["interlock", "empty-asgi"])
+def test_one_that_fails_on_the_way_ends_the_round(monkeypatch, failing):
+    drivers = {"interlock": FakeDriver(), "empty-asgi": FakeDriver()}
+
+    def fail(rate: float, seconds: float) -> open_loop.Paced:
+        raise DriverError("it does not any more")
+
+    drivers[failing].paced = fail
+    rounds = paced_round(monkeypatch, drivers)
+    assert not rounds.samples.values and all(len(driver.asked) <= 3 for driver in drivers.values())
 
 
 @pytest.mark.parametrize("drivers", [{"empty-asgi": False}, {"interlock": True, "empty-asgi": False}])
