@@ -60,7 +60,7 @@ def many(post: bytes, counts: list[int]):
         assert len(responses) == count
         counts.append(count)
 
-    return lambda port, exchange: Load([post] * 1_000, check)
+    return lambda port, exchange: Load([post] * 100_000, check)
 
 
 def test_a_quiet_connection_counts_as_open_until_its_server_closes_it():
