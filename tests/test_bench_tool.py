@@ -55,12 +55,12 @@ def driver_of(deadline_seconds: float) -> HttpDriver:
     return HttpDriver([sys.executable, "-c", SERVER], ROOT, deadline_seconds)
 
 
-def many(post: bytes, counts: list[int]):
+def many(post: bytes, counts: list[int], prepared: int = 100_000):
     def check(responses: list[bytes], first: int, count: int) -> None:
         assert len(responses) == count
         counts.append(count)
 
-    return lambda port, exchange: Load([post] * 100_000, check)
+    return lambda port, exchange: Load([post] * prepared, check)
 
 
 def test_a_quiet_connection_counts_as_open_until_its_server_closes_it():
@@ -216,7 +216,7 @@ def test_a_driver_without_a_core_of_its_own_moves_nothing(paced):
 def test_calls_that_only_lead_in_do_not_count():
     counts: list[int] = []
     with driver_of(30.0) as driver:
-        driver.begin(many(CALL, counts), 4)
+        driver.begin(many(CALL, counts, 1_000), 4)
         assert driver.left == 1_000
         run = driver.paced(1_000.0, 0.1)
         assert len(run.taken) == len(run.late) == 100
