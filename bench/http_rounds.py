@@ -109,18 +109,18 @@ class OverHttp(Rounds):
             runs: dict[str, list[Paced]] = {guest.contestant.name: [] for guest in turns.guests}
             tried = self._pace_turns(turns, era, runs)
         for guest in turns.guests:
-            name = guest.contestant.name
-            if guest.failed:
-                continue
-            if len(runs[name]) < self._plan.paced_windows / 2:  # too few to speak for a round
-                self.samples.fail(
-                    Key("p99", name, era.name), f"the rate was half in {len(runs[name])} of {tried} windows"
-                )
-            else:
-                whole = p99([seconds for run in runs[name] for seconds in run.taken])
-                self.samples.add(Key("p99", name, era.name), number, whole)
-                facts = self.samples.facts["the p99 measure, by rounds"]
-                facts[f"{name} {era.name}, round {number + 1}"] = _told(runs[name], tried, awake, whole)
+            if not guest.failed:
+                self._keep_paced(Key("p99", guest.contestant.name, era.name), number, runs, tried, awake)
+
+    def _keep_paced(self, key: Key, number: int, runs: dict[str, list[Paced]], tried: int, awake: bool) -> None:
+        mine = runs[key.contestant]
+        if len(mine) < self._plan.paced_windows / 2:  # too few to speak for a round
+            self.samples.fail(key, f"the rate was half in {len(mine)} of {tried} windows")
+            return
+        whole = p99([seconds for run in mine for seconds in run.taken])
+        self.samples.add(key, number, whole)
+        facts = self.samples.facts["the p99 measure, by rounds"]
+        facts[f"{key.contestant} {key.era}, round {number + 1}"] = _told(mine, tried, awake, whole)
 
     def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> int:
         """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine

@@ -15,8 +15,8 @@ from time import perf_counter
 from driver import DriverError, no_garbage_collection
 from http_connection import Connection
 
-LAST_TRIES = 3
-STILL_HALF = 0.6
+LAST_TRIES = 3  # of which the middle counts: a single one may have met a bad moment
+STILL_HALF = 0.6  # of what is reached; a rate above it is not half any more
 STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: one step of the driver takes a tenth of it
 
 

@@ -160,7 +160,7 @@ class SharedSession(Session):
         if isinstance(stream, LoggedStream) and stream.log.size:
             spawn = self._sharing.spawn  # and nothing of this session, which may end before
             log, shelf = stream.log, self._around.shelf
-            shelf.put(log, log.size, lambda log: spawn(log.drop()), taken=stream.taken, caller=self.caller)
+            shelf.put(log, log.size, lambda kept: spawn(kept.drop()), taken=stream.taken, caller=self.caller)
 
     def open_streams(self) -> list[LoggedStream]:
         return [stream for stream in self._streams.values() if isinstance(stream, LoggedStream) and not stream.ended]
