@@ -723,11 +723,3 @@ async def test_so_is_one_whose_stream_was_kept_alive_and_watched():
         assert seen() is None
     finally:
         gc.enable()
-
-
-async def test_a_caller_has_the_address_of_its_connection():
-    call = Wire().call()
-    assert call.address == ""
-    call.client = ("10.0.0.1", 5000)
-    assert call.address == "10.0.0.1"
-    call.close()

@@ -796,3 +796,15 @@ async def test_without_events_it_begins_with_the_first_request_only():
     for _ in range(2):
         assert (await post(app, message("tools/list")).answer()).status == 200
     assert handler.told == ["enter"]
+
+
+@pytest.mark.parametrize(("client", "address"), [(("10.0.0.1", 5000), "10.0.0.1"), (None, "")])
+async def test_a_caller_has_the_address_of_its_connection(client, address):
+    seen = []
+
+    async def handler(exchange):
+        seen.append(exchange.outlet.address)
+        return {}
+
+    await post(HttpApp(handler), message("example/x", meta=envelope()), client=client).answer()
+    assert seen == [address]

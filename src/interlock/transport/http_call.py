@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -109,7 +109,8 @@ class HttpCall(msgspec.Struct, eq=False):
 
     _receive: Receive
     _send: Send
-    _accepts: Accepts
+    accepts: Accepts
+    """What this client can read: a stream, an answer in one piece."""
     _timing: Timing
     _limit: int
     _beat: Beat
@@ -134,18 +135,9 @@ class HttpCall(msgspec.Struct, eq=False):
     end: End | None = None
     session: bytes | None = None
     """The id of the session that this call has begun: its client is told with the answer."""
-    client: tuple[str, int] | None = None
-    """Host and port of whoever connected, where that is known: the client, or a proxy before it."""
-
-    @property
-    def address(self) -> str:
-        """What tells one nameless caller from another; all those of whom nothing is known are one."""
-        return self.client[0] if self.client else ""
-
-    @property
-    def events(self) -> bool:
-        """Can this client read a stream?"""
-        return self._accepts.events
+    address: str = ""
+    """Of whoever connected, the client or a proxy before it: what tells one nameless caller from another. All those of
+    whom nothing is known are one."""
 
     @property
     def answered(self) -> bool:
@@ -156,11 +148,6 @@ class HttpCall(msgspec.Struct, eq=False):
     def streaming(self) -> bool:
         """Has a stream begun?"""
         return self._streaming
-
-    @property
-    def whole(self) -> bool:
-        """Can it read an answer in one piece?"""
-        return self._accepts.json
 
     # --- what may end it --------------------------------------------------------------------------
 
@@ -223,7 +210,7 @@ class HttpCall(msgspec.Struct, eq=False):
 
     async def read(self, limit: int) -> bytes | None:
         """The whole body; None when it is over before that, because it is too long or the client is gone."""
-        take_body = _beside_asgi(self._receive, "take_body")
+        take_body = getattr(getattr(self._receive, "__self__", None), "take_body", None)  # beside ASGI, as _json does
         body: bytes | None = None if take_body is None else take_body()
         if body is None:
             body = await self._read_on(limit)
@@ -262,29 +249,30 @@ class HttpCall(msgspec.Struct, eq=False):
     def answer(self, answer: bytes) -> Awaitable[None]:
         """The response: as JSON in one piece, or as the last event of the stream there is."""
         if self.end is not None:
-            return _nothing()  # its handler did not let itself be stopped, and nobody waits any more
+            return _DONE  # its handler did not let itself be stopped, and nobody waits any more
         if len(answer) > self._limit:
             told = f"The answer is too large: {len(answer)} bytes, the limit is {self._limit}"
             answer = encode_error(self.id, InternalError(told))
         self._answered = True
         status = status_of(answer)
-        if self._streaming or self._held or (status == 200 and not self._accepts.json):
+        if self._streaming or self._held or (status == 200 and not self.accepts.json):
             return self._write(encode_event(answer), last=True)
         return self._json(status, answer)  # a status that says no comes with JSON, whatever its client reads besides
 
     def respond(self, status: int, body: bytes) -> Awaitable[None]:
         """JSON in one piece, with a status that the caller chose."""
         if self.end is not None:
-            return _nothing()
+            return _DONE
         self._answered = True
         if self.session is None:
             return self._json(status, body)
         return self._respond(status, [_JSON, (SESSION, self.session)], body)
 
     def _json(self, status: int, body: bytes) -> Awaitable[None]:
-        answer_json = _beside_asgi(self._send, "answer_json")
+        """By what our own runner can do more than ASGI asks, unless it is another one, or somebody stands between."""
+        answer_json = getattr(getattr(self._send, "__self__", None), "answer_json", None)
         if answer_json is not None and answer_json(status, body):
-            return _nothing()
+            return _DONE
         return self._respond(status, [_JSON], body)
 
     async def refuse(self, refusal: HttpRefusal) -> None:
@@ -348,7 +336,7 @@ class HttpCall(msgspec.Struct, eq=False):
 
     async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
         """Waits while the client does not read. Nothing is said after the answer, nor to who reads no streams."""
-        if self._answered or self.end is not None or not self._accepts.events:
+        if self._answered or self.end is not None or not self.accepts.events:
             return
         event = encode_event(encode_notice(method, params))
         self._held.append(event)
@@ -432,9 +420,10 @@ class HttpCall(msgspec.Struct, eq=False):
             await self._write(COMMENT)
 
 
-async def _nothing() -> None: ...
+class _Done(tuple[()]):
+    """To be awaited, and over at once."""
+
+    __await__: Any = vars(tuple)["__iter__"]
 
 
-def _beside_asgi(way: Any, name: str) -> Callable[..., Any] | None:
-    """What our own runner can do more than ASGI asks; None where it is another one, or somebody stands between us."""
-    return getattr(getattr(way, "__self__", None), name, None)
+_DONE = cast(Awaitable[None], _Done())

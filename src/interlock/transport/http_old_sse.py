@@ -153,8 +153,8 @@ class OldConnections:
     async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
         """GET: a connection, for as long as its client reads."""
         caller = caller_of(principal, call.address)
-        if not call.events or not self._seats.take(caller):
-            await call.refuse(FULL if call.events else _NO_EVENTS)
+        if not call.accepts.events or not self._seats.take(caller):
+            await call.refuse(FULL if call.accepts.events else _NO_EVENTS)
             return
         id = new_id()
         connection = self._by_id[id] = self._connect(principal, call.address, caller)

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .http_cycle import Cycle, errors
+from .http_heads import Heads
 
 __all__ = ["Bounded", "bounded_by"]
 
@@ -55,6 +56,9 @@ class Bounded(HttpToolsProtocol):
     quiet_since = 0.0  # the loop's time of the last answer
     stuck: asyncio.TimerHandle | None = None
     offered: RequestResponseCycle | None = None  # the cycle before a request that offers to speak something else
+    between = True  # two requests: does what comes next begin one?
+    beginning: bytes | None = None  # what came then, while it is read
+    heads: Heads | None = None  # of earlier requests
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -90,11 +94,16 @@ class Bounded(HttpToolsProtocol):
     # --- what comes -------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self.heads is not None and self.begin_again(self.heads, data):
+            return
+        self.beginning = data if self.between else None
         try:
             self.read(data)
         except HttpParserError:
             self.break_off()
             return
+        finally:
+            self.beginning = None
         if self.head is None and self.chunk is None and (self.cycle is None or not self.cycle.response_complete):
             return
         self.count(len(data))
@@ -103,6 +112,7 @@ class Bounded(HttpToolsProtocol):
         """What came is no HTTP, and nothing behind it can be read. Whoever asked before that is answered first: a
         refusal in its place would be taken for its answer, and one within it for a part of it."""
         cycle = self.cycle
+        self.between = False
         if cycle is not None and not cycle.response_complete and not cycle.more_body:
             cycle.keep_alive = False
         elif self.is_answering():
@@ -146,7 +156,11 @@ class Bounded(HttpToolsProtocol):
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
-        scope: Any = {
+        self.scope = self.scope_with(self.headers)
+        self.head, self.chunk, self.between = 0, None, False
+
+    def scope_with(self, headers: list[tuple[bytes, bytes]]) -> Any:
+        return {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
             "http_version": "1.1",
@@ -154,11 +168,9 @@ class Bounded(HttpToolsProtocol):
             "client": self.client,
             "scheme": self.scheme,
             "root_path": self.root_path,
-            "headers": self.headers,
+            "headers": headers,
             "state": self.app_state.copy(),
         }
-        self.scope = scope
-        self.head, self.chunk = 0, None
 
     def on_chunk_header(self) -> None:
         self.chunk = 0
@@ -178,30 +190,55 @@ class Bounded(HttpToolsProtocol):
 
     def begin(self, before: RequestResponseCycle | None) -> None:
         """A request whose head is complete: it is served now, or behind those that came before it."""
-        parser, scope = self.parser, self.scope
-        scope["method"] = parser.get_method().decode("ascii")
+        parser = self.parser
         version = parser.get_http_version()
         if version != "1.1":
             self.take_older(version)
         url = parse_url(self.url)
         if url.host:
             self.take_authority(url)
-        raw_path = url.path or b"/"
-        path = raw_path.decode("ascii")
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"] = raw_path
-        scope["query_string"] = url.query or b""
+        target = _target(parser.get_method(), url)
+        scope: Any = self.scope
+        scope.update(target)
         stays = version != "1.0" and parser.should_keep_alive()
         cycle = self.cycle = Cycle(
             scope, self.transport, self.flow, stays, self.expect_100_continue, self.on_response_complete
         )
         app = self.app if self.surplus is None else _no_room
+        if before is not None and version == "1.1" and not url.host and stays:
+            self.learn(target)
+        self.beginning = None  # what follows it is none
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, app)
         else:
             self.flow.pause_reading()
             cycle.context = copy_context()
             self.pipeline.appendleft((cycle, app))
+
+    def learn(self, target: Any) -> None:
+        """Not from the first request of a connection: many have no second one."""
+        if self.beginning is None or self.surplus is not None or self.expect_100_continue:
+            return
+        if target["method"] == "POST":
+            self.heads = self.heads or Heads()
+            self.heads.learn(self.beginning, self.headers, target)
+
+    def begin_again(self, heads: Heads, data: bytes) -> bool:
+        """A whole request with a head that was read before, once everything before it is answered: the parser, which
+        waits for the beginning of one, need not see it."""
+        if not self.between or self.late is not None or not self.cycle.response_complete or not self.cycle.keep_alive:
+            return False
+        if (found := heads.find(data)) is None:
+            return False
+        head, length, body = found
+        self.chunk = None
+        scope = self.scope_with(head.lines_with(length))
+        scope.update(head.target)
+        cycle = self.cycle = Cycle(scope, self.transport, self.flow, True, False, self.on_response_complete)
+        cycle.body, cycle.more_body = body, False
+        cycle.message_event.set()
+        self._start_asgi_task(cycle, self.app)
+        return True
 
     def take_older(self, version: str) -> None:
         """HTTP/1.0, whose clients know no interim answers (RFC 9110 §10.1.1). The parser also reads numbers that mean
@@ -232,6 +269,7 @@ class Bounded(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         cycle = self.cycle
+        self.between = True
         if not cycle.response_complete:
             cycle.more_body = False
             cycle.message_event.set()
@@ -249,6 +287,7 @@ class Bounded(HttpToolsProtocol):
         """Some clients offer HTTP/2 with every request. The parser stops behind such a head; nothing is begun yet."""
         if self.parser.get_method() == b"CONNECT":
             raise HttpParserError("this is no proxy")
+        self.beginning = None  # it is read again as something else
         self.offered, self.cycle = self.cycle, _OVER  # for which the parser may now say that its message is complete
 
     def without_offer(self, rest: bytes) -> bytes:
@@ -334,10 +373,23 @@ class Bounded(HttpToolsProtocol):
             self.stuck = None
 
 
+def _target(method: bytes, url: Any) -> dict[str, Any]:
+    """What the first line of a request says."""
+    raw_path = url.path or b"/"
+    path = raw_path.decode("ascii")
+    return {
+        "method": method.decode("ascii"),
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": raw_path,
+        "query_string": url.query or b"",
+    }
+
+
 class _Over:
     """Stands where a request would, and takes nothing."""
 
     response_complete = True
+    keep_alive = False
     task = None
 
 

@@ -158,7 +158,8 @@ class HttpApp:
         loop = asyncio.get_running_loop()
         limit = self._limits.message_bytes
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
-        call.client = scope.get("client")
+        if client := scope.get("client"):
+            call.address = client[0]
         self._beat.join(call)
         try:
             refusal = self._refusal(place, scope, headers)
@@ -424,7 +425,7 @@ class HttpApp:
 
     async def _listen(self, call: HttpCall, frame: Frame, headers: Headers, principal: Principal) -> None:
         """A request that lasts takes no place from those that do not."""
-        if not call.events:
+        if not call.accepts.events:
             await call.refuse(_NO_STREAM)
             return
         caller = caller_of(principal, call.address)

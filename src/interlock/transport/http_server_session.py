@@ -76,6 +76,7 @@ class Session:
         self.address = address
         self.caller = caller_of(principal, address)
         self._around = around
+        self.most_bytes = around.limits.message_bytes
         loop = asyncio.get_running_loop()
         self.used = self.since = loop.time()
         self.said = 0
@@ -171,9 +172,7 @@ class Session:
             told = f"More than {self._around.limits.in_flight} requests at once: wait for answers first"
             replies.take(id, encode_error(id, InternalError(told)))
 
-    def fitting(self, id: Id | None, answer: bytes) -> bytes:
-        if len(answer) <= self._around.limits.message_bytes:
-            return answer
+    def too_large(self, id: Id | None, answer: bytes) -> bytes:
         return encode_error(id, InternalError(f"The answer is too large: {_over(answer, self._around.limits)}"))
 
     def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
@@ -380,8 +379,8 @@ class Replies:
 
     def take(self, id: Id | None, answer: bytes | None) -> None:
         """One of the answers; None where none may be given."""
-        if answer is not None:
-            answer = self.connection.fitting(id, answer)
+        if answer is not None and len(answer) > self.connection.most_bytes:
+            answer = self.connection.too_large(id, answer)
         if self._stream is None:
             self.answer, self.over = answer, True
         else:

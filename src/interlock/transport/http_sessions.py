@@ -163,15 +163,16 @@ class Sessions:
 
     def _serve_one(self, call: HttpCall, session: Session, frame: Frame) -> Awaitable[None]:
         self._check_busy()
-        replies = session.request(frame, call.address, call.events)
-        if replies.answer is not None and call.whole:
+        accepts = call.accepts
+        replies = session.request(frame, call.address, accepts.events)
+        if replies.answer is not None and accepts.json:
             return call.respond(200, replies.answer)  # the usual end, with nothing to come back to
         stream, reader = replies.opened()
         return self._deliver(call, session, stream, reader, False)
 
     def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> Awaitable[None]:
         self._check_busy()
-        stream, reader = session.requests(asked, call.address, call.events)
+        stream, reader = session.requests(asked, call.address, call.accepts.events)
         return self._deliver(call, session, stream, reader, array)
 
     # --- how one begins ---------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class Sessions:
         session = self._begin(new_id(), principal, call.address)
         self._enter(session, len(body))
         try:
-            stream, reader = session.requests([frame], call.address, call.events)
+            stream, reader = session.requests([frame], call.address, call.accepts.events)
             while not stream.ended:
                 await stream.changed()
             if session.revision is not None:
@@ -249,7 +250,7 @@ class Sessions:
         """A stream: a new one for what belongs to no request, or the rest of one that broke."""
         try:
             session = self._named(call, headers, principal)
-            if not call.events:
+            if not call.accepts.events:
                 raise TurnedAway(NO_EVENTS)
             seen = seen_event(headers)
             stream = session.standing() if seen is None else session.stream(seen[0])
@@ -283,13 +284,13 @@ class Sessions:
         try:
             while not (stream.ended or stream.told or stream.begun):
                 await stream.changed()
-            if stream.told or stream.begun or (stream.last and not call.whole):
+            if stream.told or stream.begun or (stream.last and not call.accepts.json):
                 await _follow(call, stream, reader, resumed)
             elif answers := stream.answers():
                 await call.respond(200, b"[" + b",".join(answers) + b"]" if array else answers[0])
             elif session.end is not None:
                 await call.refuse(UNKNOWN)
-            elif call.events:
+            elif call.accepts.events:
                 await call.end_events(COMMENT)  # it was cancelled: no answer may follow
             else:
                 await call.refuse(_ACCEPTED)

@@ -89,7 +89,7 @@ class SharedSessions(Sessions):
     async def _get(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         await self._bring(call, headers, principal)
         session = _shared(self._named(call, headers, principal))
-        if not call.events:
+        if not call.accepts.events:
             raise TurnedAway(NO_EVENTS)
         seen = seen_event(headers)
         if seen is None:
@@ -111,7 +111,7 @@ class SharedSessions(Sessions):
 
     async def _serve(self, call: HttpCall, session: Session, asked: list[Asked], *, array: bool = False) -> None:
         self._check_busy()
-        stream, reader = session.requests(asked, call.address, call.events)
+        stream, reader = session.requests(asked, call.address, call.accepts.events)
         await self._deliver(call, session, stream, reader, array)  # also what is answered: it may have to be written
 
     async def _accept(self, call: HttpCall, session: Session) -> None:
