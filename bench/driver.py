@@ -7,7 +7,6 @@ Nothing here can hang: a watchdog ends the server process at its deadline, and t
 import gc
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -88,41 +87,6 @@ def before_others(pid: int) -> Iterator[bool]:
     finally:
         with suppress(ProcessLookupError):  # to take the flag back as well would need more than we may have
             os.sched_setscheduler(pid, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
-
-
-_KEEPS_AWAKE = """
-import os, sys
-while os.getppid() == int(sys.argv[1]):
-    for _ in range(1_000_000):
-        pass
-"""
-
-
-@contextmanager
-def server_core_awake() -> Iterator[bool]:
-    """Meanwhile something that gives way to everything else keeps the server's core busy. A virtual machine that has
-    nothing to do gives its core back to the host, and the call that comes next waits until it has it again, for
-    milliseconds now and then. False: the system does not let us say so, and nothing changes."""
-    if CORES is None or not hasattr(os, "SCHED_IDLE"):
-        yield False
-        return
-    with on_server_core():
-        child = subprocess.Popen([sys.executable, "-c", _KEEPS_AWAKE, str(os.getpid())], env=clean_environment())
-    try:
-        yield _gives_way(child)
-    finally:
-        child.kill()
-        child.wait()
-
-
-def _gives_way(child: subprocess.Popen[bytes]) -> bool:
-    """From now on it runs when nothing else wants to, or not at all."""
-    try:
-        os.sched_setscheduler(child.pid, os.SCHED_IDLE, os.sched_param(0))
-    except OSError:
-        child.kill()
-        return False
-    return True
 
 
 def clean_environment() -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from statistics import median
 
-from driver import server_core_awake
+from awake import server_core_awake
 from http_driver import CONNECTIONS, HttpDriver
 from http_loads import Talk, calls, nothing, slow_calls
 from messages import HANDSHAKE, STATELESS, Era
@@ -16,22 +16,22 @@ from turns import Guest, Turns
 
 MANY = 128
 PACED_CONNECTIONS = MANY // 2
-_TRIED = 2  # times as many windows as are wanted, at most: those in which the rate was not about half do not count
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
 _CALLS_OF_A_TURN = 30_000  # at most: half a second at 60,000 a second, more than anything here does
 
 
-def _told(runs: list[Paced], tried: int, awake: bool, whole: float) -> str:
-    calls = sum(len(run.taken) for run in runs)
+def _told(runs: list[Paced], awake: str, middle: float) -> str:
+    taken = [seconds for run in runs for seconds in run.taken]
     rates, late = [run.rate for run in runs], [seconds for run in runs for seconds in run.late]
     still, waited = sum(run.stood_still for run in runs), sum(run.waited_for_core for run in runs)
     rank = "before" if all(run.first for run in runs) else "among"
     return (
-        f"{calls:,} calls in {len(runs)} of {tried} windows at {min(rates):,.0f} - {max(rates):,.0f} a second; "
-        f"p99 {whole:,.0f} µs, of the middle window {median(p99(run.taken) for run in runs):,.0f} µs; 99 % sent at "
+        f"{len(taken):,} calls in {len(runs)} windows at {min(rates):,.0f} - {max(rates):,.0f} a second; "
+        f"p99 of the middle window {middle:,.0f} µs, of all calls {p99(taken):,.0f} µs; 99 % sent at "
         f"most {p99(late):,.0f} µs late; the driver stood still for {still * 1e3:,.0f} ms, the server, {rank} all "
-        f"others on its core, which {'never' if awake else 'also'} rested, waited for it for {waited * 1e3:,.0f} ms"
+        f"others on its core, {f'kept from resting {awake}' if awake else 'which also rested'}, waited for it for "
+        f"{waited * 1e3:,.0f} ms"
     )
 
 
@@ -107,51 +107,36 @@ class OverHttp(Rounds):
             turns = self._turns(stack, contestants, era, "p99", keys)
             awake = stack.enter_context(server_core_awake())
             runs: dict[str, list[Paced]] = {guest.contestant.name: [] for guest in turns.guests}
-            tried = self._pace_turns(turns, era, runs)
-        for guest in turns.guests:
-            if not guest.failed:
-                self._keep_paced(Key("p99", guest.contestant.name, era.name), number, runs, tried, awake)
+            self._pace_turns(turns, era, runs)
+        if any(len(runs.get(name, ())) != self._plan.paced_windows for name in _PACED):
+            return  # what one of them took means nothing alone
+        for name, mine in runs.items():
+            self._keep_paced(Key("p99", name, era.name), number, mine, awake)
 
-    def _keep_paced(self, key: Key, number: int, runs: dict[str, list[Paced]], tried: int, awake: bool) -> None:
-        mine = runs[key.contestant]
-        if len(mine) < self._plan.paced_windows / 2:  # too few to speak for a round
-            self.samples.fail(key, f"the rate was half in {len(mine)} of {tried} windows")
-            return
-        whole = p99([seconds for run in mine for seconds in run.taken])
-        self.samples.add(key, number, whole)
+    def _keep_paced(self, key: Key, number: int, mine: list[Paced], awake: str) -> None:
+        middle = median(p99(run.taken) for run in mine)
+        self.samples.add(key, number, middle)
         facts = self.samples.facts["the p99 measure, by rounds"]
-        facts[f"{key.contestant} {key.era}, round {number + 1}"] = _told(mine, tried, awake, whole)
+        facts[f"{key.contestant} {key.era}, round {number + 1}"] = _told(mine, awake, middle)
 
-    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> int:
+    def _pace_turns(self, turns: Turns, era: Era, runs: dict[str, list[Paced]]) -> None:
         """At half of what Interlock reaches just before over as many connections, whoever is asked: this machine
-        loses a third of its speed within seconds, and half of what it was a minute ago may be all there is. The windows
-        of both count, or neither: where Interlock, tried again behind them, does not reach twice the rate any more,
-        it was not half. How many pairs were tried."""
+        loses a third of its speed within seconds, and half of what it was a minute ago may be all there is."""
         plan, ours, half = self._plan, turns.of(_PACED[0]), HalfRate()
-        taken: dict[str, Paced] = {}
-        most, rate, tried = _TRIED * plan.paced_windows, 0.0, 0
 
         def anew(guest: Guest) -> None:
             guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
 
         def take(guest: Guest) -> None:
-            taken[guest.contestant.name] = guest.driver.paced(rate, plan.paced_seconds)
+            runs[guest.contestant.name].append(guest.driver.paced(half.rate, plan.paced_seconds))
 
         turns.each(turns.guests, anew)
-        for tried in range(most + 1):
+        for _ in range(plan.paced_windows):
             turns.each([guest for guest in turns.guests if guest.driver.left < _CALLS_OF_A_TURN], anew)
             turns.each(ours, lambda guest: half.tried(guest.driver.reaches(plan.reach_seconds)))
             if not half.known or any(guest.failed for guest in turns.guests):
-                break  # there is no rate to compare at, or nobody to compare with
-            if taken and half.held(rate):
-                for name, run in taken.items():
-                    runs[name].append(run)
-            if tried == most or len(runs[_PACED[0]]) == plan.paced_windows:
-                break
-            taken.clear()
-            rate = half.rate
+                return  # there is no rate to compare at, or nobody to compare with
             turns.each(turns.guests[::-1], take)  # ours last: the load just before must not keep it warm
-        return tried
 
     # ---- calls with progress ----
 

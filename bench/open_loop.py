@@ -16,7 +16,6 @@ from driver import DriverError, no_garbage_collection
 from http_connection import Connection
 
 LAST_TRIES = 3  # of which the middle counts: a single one may have met a bad moment
-STILL_HALF = 0.6  # of what is reached; a rate above it is not half any more
 STANDSTILL_SECONDS = 2e-4  # between two looks at the clock: one step of the driver takes a tenth of it
 
 
@@ -100,8 +99,7 @@ class Paced:
 
 
 class HalfRate:
-    """Half of what a server reaches, by the median of its last tries. A machine that becomes half as fast has no half
-    left: at that rate a server is full, whoever wrote it, and what was measured is the machine."""
+    """Half of what a server reaches, by the median of its last tries."""
 
     def __init__(self) -> None:
         self._tries: deque[float] = deque(maxlen=LAST_TRIES)
@@ -116,10 +114,6 @@ class HalfRate:
     @property
     def rate(self) -> float:
         return median(self._tries) / 2
-
-    def held(self, rate: float) -> bool:
-        """Was this about half, by the last two tries, before it and behind it?"""
-        return all(rate <= STILL_HALF * reached for reached in list(self._tries)[-2:])
 
 
 def p99(seconds: list[float]) -> float:

@@ -10,7 +10,7 @@ from goals import GOALS, Verdict, judge
 from http_driver import CONNECTIONS
 from http_rounds import MANY, PACED_CONNECTIONS
 from measures import MEASURES, Measure
-from open_loop import LAST_TRIES, STANDSTILL_SECONDS, STILL_HALF
+from open_loop import LAST_TRIES, STANDSTILL_SECONDS
 from peers import Contestant
 from plans import Plan
 from samples import Key, Samples, Spread
@@ -194,16 +194,15 @@ def document(run: Run) -> str:
         "`p99` is an open loop: calls are due at even times, at half of what Interlock reached just before over as",
         f"many connections ({PACED_CONNECTIONS}; the median of its last {LAST_TRIES} tries), for the empty",
         "application at that rate too; the time of a call begins when it was due, not when it was sent. Only these two",
-        f"are up and take turns in windows of {run.plan.paced_seconds:g} s; what counts is the p99 of all calls of a",
-        "round, but for pairs of windows in which the rate was more than half: where Interlock, just before or just",
-        f"behind them, reached so little that it was over {STILL_HALF:.0%} of it. This machine becomes that slow, and",
-        "then the rate that is half of ours is all there is, for us before others.",
+        f"are up and take turns in windows of {run.plan.paced_seconds:g} s, each behind a moment that leads in; the",
+        "middle of the p99 of the windows counts. That of all calls of a round is told below: it also shows how often",
+        "a machine loses half of its speed or more, where half of what a server reaches is all there is.",
         f"When the driver itself stands still for more than {STANDSTILL_SECONDS * 1e6:.0f} µs, what becomes due",
         "meanwhile is due as much later: nobody could send it. Where the system lets us (Linux, for the first as",
         "root), both servers have real-time priority in these windows and tries, so that other processes do not take",
-        "their core, and something that gives way to everything keeps that core from resting, since a virtual machine",
-        "that rests waits for its host; each round says whether. Whatever else holds up a server in the windows that",
-        "count is charged to it.",
+        "their core, and that core is kept from resting, since a virtual machine that rests waits for its host: by",
+        "the kernel, which then waits at work (as root), or by a program that gives way to everything; each round",
+        "says how. Whatever else holds up a server is charged to it.",
         "`idle-session` and `idle-listen` are what the server's memory grew by, divided by what it holds more. The",
         "clients of `client` all call the same server, ours, from the driver's core; in `host` the host is on that",
         "core too, and its servers on the other.",

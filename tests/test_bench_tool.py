@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterable
-from itertools import accumulate, chain, repeat
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "bench"))
 
-import open_loop  # noqa: E402 - they live among the benchmarks
-from driver import CORES, DriverError, before_others, on_server_core, server_core_awake  # noqa: E402
+import awake  # noqa: E402 - they live among the benchmarks
+import open_loop  # noqa: E402
+from awake import server_core_awake  # noqa: E402
+from driver import CORES, DriverError, before_others, on_server_core  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
 from http_loads import Load  # noqa: E402
@@ -26,7 +27,7 @@ from http_rounds import OverHttp  # noqa: E402
 from messages import STATELESS  # noqa: E402
 from peers import Contestant  # noqa: E402
 from plans import QUICK  # noqa: E402
-from samples import Samples  # noqa: E402
+from samples import Key, Samples  # noqa: E402
 from turns import Guest, Turns  # noqa: E402
 
 CALL, CLOSE_OTHERS, SAY_NOTHING = (b"GET /%b HTTP/1.1\r\n\r\n" % name for name in (b"call", b"close", b"silence"))
@@ -253,6 +254,12 @@ def test_where_the_system_does_not_let_us_nothing_changes(monkeypatch):
         assert first is False
 
 
+@pytest.fixture
+def nobody_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine whose kernel cannot be asked to wait at work."""
+    monkeypatch.setattr(awake, "WANTED", tmp_path / "not there")
+
+
 def keep_children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     started: list[subprocess.Popen[bytes]] = []
     begin = subprocess.Popen
@@ -263,14 +270,13 @@ def keep_children(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[byte
 
 
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+@pytest.mark.usefixtures("nobody_is_told")
 def test_what_keeps_the_servers_core_awake_gives_way_to_everything_and_ends_with_the_measure(monkeypatch):
-    started, begin = [], subprocess.Popen
-    monkeypatch.setattr(
-        subprocess, "Popen", lambda *words, **more: started.append(begin(*words, **more)) or started[-1]
-    )
-    with server_core_awake() as awake:
+    started = keep_children(monkeypatch)
+    with server_core_awake() as how:
         [child] = started
-        if awake:
+        if how:
+            assert how == "by a program that gives way"
             assert child.poll() is None and policy_of(child.pid) == os.SCHED_IDLE
             with on_server_core():
                 assert os.sched_getaffinity(child.pid) == os.sched_getaffinity(0)
@@ -278,36 +284,56 @@ def test_what_keeps_the_servers_core_awake_gives_way_to_everything_and_ends_with
 
 
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+@pytest.mark.usefixtures("nobody_is_told")
 def test_what_would_not_give_way_is_ended_at_once(monkeypatch):
     def refuse(*_: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "sched_setscheduler", refuse)
     started = keep_children(monkeypatch)
-    with server_core_awake() as awake:
+    with server_core_awake() as how:
         [child] = started
-        assert awake is False and child.wait(60) == -signal.SIGKILL
+        assert how == "" and child.wait(60) == -signal.SIGKILL
 
 
 @pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+@pytest.mark.usefixtures("nobody_is_told")
 def test_where_nothing_gives_way_to_everything_the_core_may_rest(monkeypatch):
     monkeypatch.delattr(os, "SCHED_IDLE")
-    with server_core_awake() as awake:
-        assert awake is False
+    with server_core_awake() as how:
+        assert how == ""
 
 
-def test_half_is_half_of_the_middle_try_as_long_as_the_tries_around_it_reach_about_twice_as_much():
+@pytest.mark.skipif(CORES is None, reason="there is no core for the server alone")
+@pytest.mark.parametrize("waited", [True, False])
+def test_a_kernel_that_was_told_is_believed_when_it_is_seen_to_wait(monkeypatch, tmp_path, waited):
+    """What it was told stands in a file as long as that is open; what it did, in another one."""
+    (tmp_path / "wanted").touch()
+    monkeypatch.setattr(awake, "WANTED", tmp_path / "wanted")
+    monkeypatch.setattr(awake, "_STATES", tmp_path)
+    state = tmp_path / f"cpu{CORES[1]}" / "cpuidle" / "state0"
+    state.mkdir(parents=True)
+    (state / "name").write_text("POLL\n")
+    (state / "time").write_text("100\n")
+    monkeypatch.setattr(awake, "sleep", lambda _: (state / "time").write_text("45100\n" if waited else "5100\n"))
+    started = keep_children(monkeypatch)
+    with server_core_awake() as how:
+        assert (tmp_path / "wanted").read_bytes() == bytes(4)
+        assert (how == "by the kernel") is waited and bool(started) is not waited
+    (state / "name").write_text("C1\n")
+    with server_core_awake() as how:
+        assert how != "by the kernel", "its first way to wait gives the core away"
+
+
+def test_half_is_half_of_the_middle_of_the_last_tries():
     half = open_loop.HalfRate()
     assert not half.known
     for reached in (900.0, 5_000.0, 1_000.0):
         half.tried(reached)
-    assert half.rate == 500.0 and half.held(500.0) and half.held(600.0) and not half.held(601.0)
-    half.tried(800.0)
-    assert not half.held(500.0), "slower behind it"
-    half.tried(1_000.0)
-    assert not half.held(500.0), "slower before it"
-    half.tried(900.0)
-    assert half.held(500.0)
+    assert half.known and half.rate == 500.0
+    for reached in (2_000.0, 2_200.0):
+        half.tried(reached)
+    assert half.rate == 1_000.0, "earlier ones are forgotten"
 
 
 class FakeDriver:
@@ -360,28 +386,33 @@ def test_both_are_asked_at_half_of_what_ours_reached_and_ours_last(monkeypatch):
     asked: list[object] = []
     drivers = {"interlock": FakeDriver("ours", asked), "empty-asgi": FakeDriver("empty", asked)}
     samples = paced_round(monkeypatch, drivers).samples
-    assert asked == ["ours", ("empty", 500.0), ("ours", 500.0)] * QUICK.paced_windows + ["ours"]
+    assert asked == ["ours", ("empty", 500.0), ("ours", 500.0)] * QUICK.paced_windows
     assert {key.contestant: list(by_round.values()) for key, by_round in samples.values.items()} == {
         "interlock": [pytest.approx(1_000.0)],
         "empty-asgi": [pytest.approx(1_000.0)],
     }
-    assert "p99 1,000 µs" in samples.facts["the p99 measure, by rounds"][f"interlock {STATELESS.name}, round 1"]
+    assert (
+        "p99 of the middle window 1,000 µs, of all calls 1,000 µs"
+        in samples.facts["the p99 measure, by rounds"][f"interlock {STATELESS.name}, round 1"]
+    )
 
 
-def test_windows_in_which_the_rate_was_not_about_half_count_for_nobody(monkeypatch):
-    reached = [1_000.0, 1_000.0, 700.0, 1_000.0]  # behind the second pair and before the third the machine is slow
-    drivers = {"interlock": FakeDriver("ours", reached=reached), "empty-asgi": FakeDriver("empty")}
-    facts = paced_round(monkeypatch, drivers).samples.facts["the p99 measure, by rounds"]
-    told = f"in {QUICK.paced_windows} of {QUICK.paced_windows + 2} windows"
-    assert len(facts) == 2 and all(told in fact for fact in facts.values())
+def test_the_middle_window_counts_and_that_of_all_calls_is_told(monkeypatch):
+    slow = [0.050] * 10 + [1e-3] * 90
+    windows = iter([slow if number == 1 else [number * 1e-3] * 100 for number in range(1, QUICK.paced_windows + 1)])
+    ours = FakeDriver()
 
+    def paced(rate: float, seconds: float) -> open_loop.Paced:
+        run = FakeDriver.paced(ours, rate, seconds)
+        run.taken = next(windows)
+        return run
 
-def test_a_machine_that_never_holds_its_speed_is_given_up(monkeypatch):
-    slower = accumulate(repeat(0.8), operator.mul, initial=1_000.0)
-    drivers = {"interlock": FakeDriver(reached=slower), "empty-asgi": FakeDriver()}
-    samples = paced_round(monkeypatch, drivers).samples
-    assert not samples.values and {key.contestant for key in samples.failures} == {"interlock", "empty-asgi"}
-    assert len(drivers["empty-asgi"].asked) == 2 * QUICK.paced_windows
+    ours.paced = paced
+    samples = paced_round(monkeypatch, {"interlock": ours, "empty-asgi": FakeDriver()}).samples
+    (seen,) = samples.values[Key("p99", "interlock", STATELESS.name)].values()
+    assert seen == pytest.approx(4_000.0), "of 50, 2, 3, 4 and 5 ms"
+    told = samples.facts["the p99 measure, by rounds"][f"interlock {STATELESS.name}, round 1"]
+    assert "of the middle window 4,000 µs, of all calls 50,000 µs" in told
 
 
 @pytest.mark.parametrize("failing", ["interlock", "empty-asgi"])
@@ -396,7 +427,9 @@ def test_one_that_fails_on_the_way_ends_the_round(monkeypatch, failing):
     assert not rounds.samples.values and all(len(driver.asked) <= 3 for driver in drivers.values())
 
 
-@pytest.mark.parametrize("drivers", [{"empty-asgi": False}, {"interlock": True, "empty-asgi": False}])
-def test_without_ours_there_is_no_rate_and_nothing_is_measured(monkeypatch, drivers):
+@pytest.mark.parametrize(
+    "drivers", [{"empty-asgi": False}, {"interlock": True, "empty-asgi": False}, {"interlock": False}]
+)
+def test_without_either_of_them_nothing_is_measured(monkeypatch, drivers):
     rounds = paced_round(monkeypatch, {name: FakeDriver(fails=fails) for name, fails in drivers.items()})
     assert not rounds.samples.values
