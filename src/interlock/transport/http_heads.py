@@ -17,8 +17,8 @@ Lines = list[tuple[bytes, bytes]]
 
 _END = b"\r\n\r\n"
 _NAME = b"content-length"
-_HEAD_BYTES, _LINES = 2048, 32  # of one that is remembered
-_KEPT = 8  # of one connection: a client says much the same for each of the tools it calls
+_HEAD_BYTES, _LINES = 2048, 24  # of one that is remembered
+_KEPT, _KEPT_BYTES = 8, 8192  # of one connection: a client says much the same for each of the tools it calls
 _DIGITS = 5  # of the length of a body that comes in one piece with its head
 _PRICE = 4  # times that remembered heads must be of use, for each further one that is remembered
 _CREDIT = 16 * _PRICE  # at first, and at most
@@ -67,10 +67,17 @@ class Heads:
         """The head of this request, the digits of its length, and its body."""
         for head in self._kept:
             if (found := head.split(data)) is not None:
-                if self._credit < _CREDIT:
-                    self._credit += 1
+                self._used(head)
                 return head, *found
         return None
+
+    def _used(self, head: Head) -> None:
+        """It is the first that is looked at next time, and the last to leave."""
+        if head is not self._kept[0]:
+            self._kept.remove(head)
+            self._kept.insert(0, head)
+        if self._credit < _CREDIT:
+            self._credit += 1
 
     def learn(self, data: bytes, lines: Lines, target: dict[str, Any]) -> None:
         """`data` began a request, with these lines; it is remembered if it was a whole one and nothing else."""
@@ -78,7 +85,13 @@ class Heads:
             return  # known: it had to be read since it came while another one was answered
         if (head := _head_of(data, lines, target)) is not None:
             self._credit -= _PRICE
-            self._kept = [head, *self._kept[: _KEPT - 1]]
+            self._kept = [head, *self._kept]
+            while len(self._kept) > _KEPT or sum(map(_size, self._kept)) > _KEPT_BYTES:
+                self._kept.pop()
+
+
+def _size(head: Head) -> int:
+    return len(head.before) + len(head.behind)
 
 
 def _head_of(data: bytes, lines: Lines, target: dict[str, Any]) -> Head | None:
