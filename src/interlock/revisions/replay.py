@@ -19,6 +19,7 @@ import msgspec
 from ..wire.acts import is_part_of_an_act
 from ..wire.errors import LocalError
 from ..wire.exchange import ENDED, Exchange, Handler, Question, Result
+from ..wire.tasks import task_of
 from .asking import check_can_ask
 from .questions import check_answer
 from .rounds import Questions, Round
@@ -67,7 +68,7 @@ class Replay(msgspec.Struct, eq=False):
                 await self._round.use_up(state)
             self._asked, self._answers, self._done = state.asked, state.answers, state.done
         loop = self._loop = asyncio.get_running_loop()
-        task = self._task = asyncio.current_task(loop)
+        task = self._task = task_of(loop)
         assert task is not None
         self._uses_before = getattr(loop, "uses", -1)
         try:
@@ -139,7 +140,7 @@ class Replay(msgspec.Struct, eq=False):
             check_can_ask(exchange.revision, exchange.peer, question)
         self._answers.pop(key, None)  # it was given to another question
         loop = self._loop or asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
+        task = task_of(loop)
         if questions.quiet and self._is_alone(loop, task):
             self._over = True
             questions.digests[key], questions.open[key] = digest, question

@@ -26,6 +26,7 @@ from ..wire.exchange import Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
 from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
 from ..wire.shares import Shares, caller_of
+from ..wire.tasks import task_of
 from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .cross_origin import telling
@@ -37,7 +38,6 @@ from .joining import Shared, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
-from .runs import task_of
 
 __all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
 

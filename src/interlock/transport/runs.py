@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 import types
 from asyncio import isfuture
@@ -20,14 +19,15 @@ from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public t
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from sys import getrefcount
-from typing import Any, cast
+from typing import Any
 from weakref import getweakrefcount
 
 from ..wire.errors import InternalError
 from ..wire.exchange import Silenced, Work
 from ..wire.frames import Id, encode_error
+from ..wire.tasks import task_of
 
-__all__ = ["Runs", "Reply", "task_of"]
+__all__ = ["Runs", "Reply"]
 
 log = logging.getLogger("interlock.wire")
 _NESTED = 8  # runs begun inside each other (a handler that calls a server in this process); deeper ones take turns
@@ -36,10 +36,6 @@ Reply = Callable[[Id | None, bytes | None], None]
 _NOTHING_YET: Any = object()
 _ENDED: Any = object()
 _nesting = threading.local()
-# Python 3.11 has no such function in C, but the table behind it: looked up once per request, that counts.
-task_of: Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None] = (
-    asyncio.current_task if sys.version_info >= (3, 12) else cast(Any, asyncio.tasks)._current_tasks.get
-)
 
 
 class Runs:
