@@ -244,15 +244,19 @@ class Recorder:
         await send({"type": "http.response.body", "body": body})
 
 
-async def spoken(pieces, protocol=None):
-    """What an application saw, and what was written and closed, when these pieces came."""
-    app = Recorder()
-
-    kind = protocol or bounded_by(1 << 20, 100)
+def connected(app, kind):
     config = uvicorn.Config(app, http=kind, lifespan="off", ws="none", log_config=None, access_log=False)
     config.load()
     connection, transport = kind(config, ServerState(), {}), Transport()
     connection.connection_made(transport)
+    return connection, transport
+
+
+async def spoken(pieces, protocol=None):
+    """What an application saw, and what was written and closed, when these pieces came."""
+    app = Recorder()
+
+    connection, transport = connected(app, protocol or bounded_by(1 << 20, 100))
     for piece in pieces:
         if not transport.closed:
             connection.data_received(piece)
@@ -298,7 +302,7 @@ def requests(random):
 class Reading(bounded_by(1 << 20, 100)):
     """The same connection, which remembers nothing."""
 
-    def learn(self, target):
+    def learn(self, beginning, target):
         pass
 
 
@@ -321,9 +325,9 @@ async def test_most_requests_of_a_connection_are_not_read_by_the_parser():
             return found[-1]
 
     class Counted(bounded_by(1 << 20, 100)):
-        def learn(self, target):
+        def learn(self, beginning, target):
             self.heads = self.heads or Counting()
-            super().learn(target)
+            super().learn(beginning, target)
 
     bodies = [b"x" * size for size in (5, 7, 120, 3, 5)]
     seen, written, closed, _ = await spoken([post(body) for body in bodies], Counted)
@@ -352,11 +356,7 @@ async def test_a_request_whose_answer_is_still_under_way_is_not_overtaken():
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
         await send({"type": "http.response.body", "body": body})
 
-    kind = bounded_by(1 << 20, 100)
-    config = uvicorn.Config(app, http=kind, lifespan="off", ws="none", log_config=None, access_log=False)
-    config.load()
-    connection, transport = kind(config, ServerState(), {}), Transport()
-    connection.connection_made(transport)
+    connection, transport = connected(app, bounded_by(1 << 20, 100))
     for body in (b"1", b"2", b"3", b"4"):
         connection.data_received(post(body))
         for _ in range(4):

@@ -180,15 +180,16 @@ class Bounded(HttpToolsProtocol):
         if self.late is not None:
             self.in_time()
         before: RequestResponseCycle | None = self.cycle
+        beginning, self.beginning = self.beginning, None  # what follows this head begins nothing
         if self.parser.should_upgrade():
             self.offer()
             return
-        self.begin(before)
+        self.begin(before, beginning)
         self.headers = _TRAILERS
         if self.pipeline and before is not None:
             self.queue(before)
 
-    def begin(self, before: RequestResponseCycle | None) -> None:
+    def begin(self, before: RequestResponseCycle | None, beginning: bytes | None) -> None:
         """A request whose head is complete: it is served now, or behind those that came before it."""
         parser = self.parser
         version = parser.get_http_version()
@@ -205,9 +206,8 @@ class Bounded(HttpToolsProtocol):
             scope, self.transport, self.flow, stays, self.expect_100_continue, self.on_response_complete
         )
         app = self.app if self.surplus is None else _no_room
-        if before is not None and version == "1.1" and not url.host and stays:
-            self.learn(target)
-        self.beginning = None  # what follows it is none
+        if beginning is not None and before is not None and version == "1.1" and not url.host and stays:
+            self.learn(beginning, target)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, app)
         else:
@@ -215,13 +215,11 @@ class Bounded(HttpToolsProtocol):
             cycle.context = copy_context()
             self.pipeline.appendleft((cycle, app))
 
-    def learn(self, target: Any) -> None:
+    def learn(self, beginning: bytes, target: Any) -> None:
         """Not from the first request of a connection: many have no second one."""
-        if self.beginning is None or self.surplus is not None or self.expect_100_continue:
-            return
-        if target["method"] == "POST":
+        if self.surplus is None and not self.expect_100_continue and target["method"] == "POST":
             self.heads = self.heads or Heads()
-            self.heads.learn(self.beginning, self.headers, target)
+            self.heads.learn(beginning, self.headers, target)
 
     def begin_again(self, heads: Heads, data: bytes) -> bool:
         """A whole request with a head that was read before, once everything before it is answered: the parser, which
@@ -287,7 +285,6 @@ class Bounded(HttpToolsProtocol):
         """Some clients offer HTTP/2 with every request. The parser stops behind such a head; nothing is begun yet."""
         if self.parser.get_method() == b"CONNECT":
             raise HttpParserError("this is no proxy")
-        self.beginning = None  # it is read again as something else
         self.offered, self.cycle = self.cycle, _OVER  # for which the parser may now say that its message is complete
 
     def without_offer(self, rest: bytes) -> bytes:

@@ -173,7 +173,7 @@ class Session:
             replies.take(id, encode_error(id, InternalError(told)))
 
     def too_large(self, id: Id | None, answer: bytes) -> bytes:
-        return encode_error(id, InternalError(f"The answer is too large: {_over(answer, self._around.limits)}"))
+        return encode_error(id, InternalError(f"The answer is too large: {self._over(answer)}"))
 
     def begin_stream(self, asked: list[Asked], events: bool) -> Stream:
         """One on which the answers to these come; in a session that has ended meanwhile, none do."""
@@ -287,8 +287,7 @@ class Session:
 
     async def tell_on(self, stream: Stream, method: str, params: Mapping[str, Any] | None) -> None:
         message = encode_notice(method, params)
-        if len(message) > self._around.limits.message_bytes:
-            self._check(message)
+        self._check(message)
         if self._end is None:
             await stream.tell(message)
 
@@ -326,8 +325,11 @@ class Session:
             stream.put(encode_notice("notifications/cancelled", {"requestId": id, "reason": reason}))
 
     def _check(self, message: bytes) -> None:
-        if len(message) > self._around.limits.message_bytes:
-            raise MessageTooLarge(_over(message, self._around.limits))
+        if len(message) > self.most_bytes:
+            raise MessageTooLarge(self._over(message))
+
+    def _over(self, message: bytes) -> str:
+        return f"{len(message)} bytes, the limit is {self.most_bytes}"
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -427,7 +429,3 @@ def read_cancelled(frame: Frame) -> Cancelled | None:
         return _cancelled.decode(cast(bytes, frame.params))
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
         return None
-
-
-def _over(message: bytes, limits: Limits) -> str:
-    return f"{len(message)} bytes, the limit is {limits.message_bytes}"
