@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from interlock.auth import door
 from support.auth_house import AS, CALLBACK, MCP, House
 
 
@@ -143,34 +142,6 @@ async def test_somebody_else_may_know_the_people():
     page = await house.page()
     assert (await house.answer(page)).status == 403
     assert (await house.answer(page, user="x", password="y")).status == 303
-
-
-@pytest.mark.parametrize("user", ["ada", "nobody"])
-async def test_of_guesses_that_come_together_no_more_are_looked_at(user, monkeypatch):
-    """And nothing tells a name that exists from one that does not."""
-    looked = []
-    monkeypatch.setattr(door, "fits", lambda password, hashed: bool(looked.append(password)))
-    house = House()
-    page = await house.page()
-    talks = await asyncio.gather(*(house.answer(page, user=user, password=f"guess {n}") for n in range(40)))
-    assert len(looked) == 5 and {talk.status for talk in talks} == {403}
-    assert sum(b"wait 30 seconds" in talk.body for talk in talks) == 35
-    house.now += 31
-    await asyncio.gather(*(house.answer(page, user=user, password="guess") for _ in range(10)))
-    assert len(looked) == 6
-
-
-async def test_guesses_are_bounded_for_whoever_knows_the_people():
-    asked = []
-
-    async def users(name, password):
-        asked.append(name)
-
-    house = House(users=users)
-    page = await house.page()
-    for _ in range(9):
-        assert (await house.answer(page, user="x")).status == 403
-    assert len(asked) == 5 and (await house.answer(page, user="y")).status == 403 and len(asked) == 6
 
 
 async def test_a_browser_that_asks_twice_may_answer_either_page():

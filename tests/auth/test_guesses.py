@@ -29,6 +29,17 @@ def test_a_right_one_and_time_give_the_tries_back():
     assert guesses.take("ada") > 0
 
 
+def test_a_try_that_is_given_back_is_one_more_and_never_more_than_all():
+    guesses = Guesses(lambda: 1.0, 2, 10.0)
+    guesses.give_back("ada")
+    assert [guesses.take("ada"), guesses.take("ada")] == [0, 0]
+    guesses.give_back("ada")
+    assert [guesses.take("ada"), guesses.take("ada")] == [0, 10]
+    for _ in range(5):
+        guesses.give_back("ada")
+    assert [guesses.take("ada") for _ in range(3)] == [0, 0, 10]
+
+
 def test_nobody_waits_for_the_tries_of_others_and_the_table_is_bounded():
     guesses = Guesses(lambda: 1.0, 1, 10.0, most=3)
     assert guesses.take("ada") == 0 < guesses.take("ada")

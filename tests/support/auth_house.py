@@ -32,12 +32,16 @@ def challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-async def served_by(app: Any, verb: str, url: str, body: bytes | None = None, **headers: str) -> Talk:
-    """One request to an ASGI app; header names with underscores."""
+async def served_by(
+    app: Any, verb: str, url: str, body: bytes | None = None, *, address: str = "", **headers: str
+) -> Talk:
+    """One request to an ASGI app, from an address; header names with underscores."""
     parts = urlsplit(url)
     lines = {"host": parts.netloc, **{name.replace("_", "-"): value for name, value in headers.items()}}
     raw = [(name.encode(), value.encode()) for name, value in lines.items()]
     scope = {"method": verb, "path": parts.path, "query_string": parts.query.encode(), "headers": raw}
+    if address:
+        scope["client"] = (address, 40000)
     return await begin(app, [body or b""], **scope).answer()
 
 
@@ -46,6 +50,8 @@ class House:
 
     def __init__(self, *, origins: tuple[str, ...] = (), **more: Any) -> None:
         self.now = 1_000_000.0
+        self.address = ""
+        """Where requests come from."""
         self.documents: dict[str, Said] = {}
         self.asked: list[str] = []
         known = [
@@ -71,12 +77,12 @@ class House:
         return self.documents.get(step.url, Said(status=404))
 
     def get(self, path: str, **headers: str) -> Any:
-        return served_by(self.app, "GET", AS + path, **headers)
+        return served_by(self.app, "GET", AS + path, address=self.address, **headers)
 
     def post(self, path: str, form: dict[str, str] | bytes, **headers: str) -> Any:
         body = form if isinstance(form, bytes) else urlencode(form).encode()
         said = {"content_type": "application/x-www-form-urlencoded", **headers}
-        return served_by(self.app, "POST", AS + path, body, **said)
+        return served_by(self.app, "POST", AS + path, body, address=self.address, **said)
 
     def register(self, members: Any, **headers: str) -> Any:
         body = members if isinstance(members, bytes) else json.dumps(members).encode()

@@ -6,10 +6,8 @@ it by a cookie. There is no way to say yes but to post that page with a name and
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
-import math
 import secrets
 from collections.abc import Mapping
 
@@ -18,14 +16,13 @@ import msgspec
 from ..wire.errors import StoreFull
 from ..wire.patterns import pattern
 from .client_store import ClientStore
-from .clients import CODE, KnownClient, hashed
+from .clients import CODE, KnownClient
 from .consent import consent_page, error_page
 from .grant_store import Grant, GrantStore
-from .guesses import Guesses
 from .issuer import AuthorizationServer
-from .passwords import fits
 from .replies import OAuthError, Reply, read_form, redirect
 from .signing import base64url
+from .user_login import DEVICE_TTL, UserLogin
 
 __all__ = ["Door"]
 
@@ -33,8 +30,6 @@ _CHALLENGE = pattern(r"[A-Za-z0-9_-]{43}")
 _THUMBPRINT = _BROWSER = pattern(r"[A-Za-z0-9_-]{43}")
 _SECONDS = 600.0  # to read the page and to say yes
 _LONGEST_STATE = 2048
-_TRIES, _PAUSE = 5, 30.0  # wrong passwords for one name; then one every so many seconds
-_AT_ONCE = 4  # passwords that are checked at the same time: each costs time on purpose
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +52,9 @@ class Door:
         self._server, self._clients, self._grants = server, clients, grants
         secure = server.origin.startswith("https:")
         self._cookie = "__Host-interlock-consent" if secure else "interlock-consent"
-        self._flags = f"Path=/; HttpOnly; SameSite=Strict; Max-Age={int(_SECONDS)}{'; Secure' if secure else ''}"
-        self._guesses = Guesses(server.clock, _TRIES, _PAUSE)
-        self._checking = asyncio.Semaphore(_AT_ONCE)
+        self._device_cookie = "__Host-interlock-device" if secure else "interlock-device"
+        self._flags = f"Path=/; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
+        self._login = UserLogin(server)
 
     # --- the request ------------------------------------------------------------------------------
 
@@ -78,7 +73,10 @@ class Door:
         known = _cookie_in(cookies, self._cookie)  # a browser that asks twice has two pages, and answers either
         browser = known if _BROWSER.fullmatch(known) else secrets.token_urlsafe(32)
         asked = msgspec.structs.replace(asked, browser=_mark(browser))
-        return self._page(asked, client, headers=(("set-cookie", f"{self._cookie}={browser}; {self._flags}"),))
+        return self._page(asked, client, headers=(self._set_cookie(self._cookie, browser, _SECONDS),))
+
+    def _set_cookie(self, name: str, value: str, seconds: float) -> tuple[str, str]:
+        return "set-cookie", f"{name}={value}; Max-Age={int(seconds)}; {self._flags}"
 
     def _asked(self, form: Mapping[str, str], client: KnownClient, uri: str) -> _Asked:
         if form.get("response_type") != "code":
@@ -158,10 +156,13 @@ class Door:
             return error_page(str(error))
         if form.get("decision") != "allow":
             return self._back(asked.redirect_uri, asked.state, error="access_denied")
-        subject, told = await self._subject_of(form.get("user", ""), form.get("password", ""))
-        if subject is None:
-            return self._page(asked, client, wrong=told, status=403)
-        return await self._granted(asked, subject)
+        device = _cookie_in(headers.get("cookie", ""), self._device_cookie)
+        user = await self._login.log_in(form.get("user", ""), form.get("password", ""), address, device)
+        if isinstance(user, str):
+            return self._page(asked, client, wrong=user, status=403)
+        reply = await self._granted(asked, user.subject)
+        known = self._set_cookie(self._device_cookie, user.device, DEVICE_TTL)
+        return msgspec.structs.replace(reply, headers=(*reply.headers, known))
 
     def _ticket_in(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Asked:
         """Of a page that this browser got from us, not long ago; a page of somebody else cannot post it."""
@@ -195,26 +196,6 @@ class Door:
         except StoreFull:
             return self._back(asked.redirect_uri, asked.state, error="temporarily_unavailable")
         return self._back(asked.redirect_uri, asked.state, code=code)
-
-    # --- the person -------------------------------------------------------------------------------
-
-    async def _subject_of(self, name: str, password: str) -> tuple[str | None, str]:
-        """Who it is, or why that is not known: the same words for a wrong name and a wrong password."""
-        guessed = hashed(name)
-        if wait := self._guesses.take(guessed):  # for names of nobody, too: else the answer would tell who exists
-            return None, f"Too many wrong passwords: wait {math.ceil(wait)} seconds."
-        async with self._checking:
-            subject = await self._checked(name, password)
-        if subject is None:
-            return None, "The name or the password is wrong."
-        self._guesses.right(guessed)
-        return subject, ""
-
-    async def _checked(self, name: str, password: str) -> str | None:
-        users = self._server.users
-        if callable(users):
-            return await users(name, password) or None
-        return name if await asyncio.to_thread(fits, password, users.get(name)) else None
 
 
 def _redirect_of(client: KnownClient, asked: str | None) -> str:

@@ -35,6 +35,11 @@ class Guesses:
     def right(self, name: str) -> None:
         self._left.pop(name, None)
 
+    def give_back(self, name: str) -> None:
+        """Undo one `take`."""
+        if (found := self._left.get(name)) is not None:
+            self._left[name] = (min(float(self._tries), found[0] + 1), found[1])
+
 
 def place_of(address: str) -> str:
     """Where somebody guesses from: his address, or the network he has all to himself (the /64 of IPv6)."""

@@ -35,7 +35,9 @@ __all__ = ["AuthorizationServer", "IdentityProvider", "Users"]
 
 T = TypeVar("T")
 Users: TypeAlias = Mapping[str, str] | Callable[[str, str], Awaitable[str | None]]
-"""Names and what `hash_password` made of their passwords; or who answers for a name and a password with a subject."""
+"""Names and what `hash_password` made of their passwords; or who answers for a name and a password with a subject.
+
+In a mapping that can be changed, an outdated hash is replaced when its user logs in."""
 _HASH = pattern(r"[0-9a-f]{64}")
 _PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
 _ASSERTIONS = ("ES256", "ES384", "RS256", "PS256", "EdDSA")
@@ -98,8 +100,10 @@ class AuthorizationServer:
         self._signer = Signer(pem)
         self._key_id = thumbprint(self._signer.public_jwk())
         self.store: State = store or MemoryStore()
-        seal_key = hashlib.sha256(b"interlock consent" + pem.reveal().encode()).digest()
-        self.seal = Seal([seal_key], store=self.store)
+        self.seal, self.device_seal, self.answer_seal = (
+            Seal([hashlib.sha256(f"interlock {purpose}{pem.reveal()}".encode()).digest()], store=self.store)
+            for purpose in ("consent", "device", "answer")  # what was sealed for one purpose opens for no other
+        )
         self.providers = _by_name("providers", ((each.issuer, (each, self._keys_of(each))) for each in providers))
         self.platforms = _by_name("platforms", ((each.issuer, (each, self._keys_of(each))) for each in platforms))
         self._check_platforms()
