@@ -96,6 +96,32 @@ async def test_refresh_tokens_rotate_and_scopes_never_grow():
     assert (await house.refresh(kept)).status == 200  # what was asked for wrongly cost nothing
 
 
+async def test_a_client_that_refreshes_on_two_machines_at_once_stays_logged_in():
+    house = House()
+    first = await house.redeem(await house.code(scope="read"))
+    token = first.json["refresh_token"]
+    talks = await asyncio.gather(*(house.refresh(token) for _ in range(4)))
+    assert {talk.status for talk in talks} == {200} and len({talk.body for talk in talks}) == 1
+    house.now += 59
+    again = (await house.refresh(token)).json
+    assert again == talks[0].json | {"expires_in": talks[0].json["expires_in"] - 59}
+    assert (await house.refresh(again["refresh_token"])).status == 200
+    house.now += 2
+    assert (await house.refresh(token)).json["error"] == "invalid_grant"
+    assert (await house.refresh(again["refresh_token"])).json["error"] == "invalid_grant"
+
+
+async def test_an_answer_is_repeated_for_the_same_key_with_a_proof_of_its_own():
+    house = House()
+    token = (await house.redeem(await house.code(), proof(house, "j1"))).json["refresh_token"]
+    one, two = await house.refresh(token, proof(house, "j2")), await house.refresh(token, proof(house, "j3"))
+    assert one.status == 200 and one.body == two.body
+    assert (await house.refresh(token, proof(house, "j3"))).json["error"] == "invalid_dpop_proof"
+    assert (await house.refresh(token)).json["error"] == "invalid_grant"  # without the key: the family ends
+    ended = await house.refresh(one.json["refresh_token"], proof(house, "j4"))
+    assert ended.json["error"] == "invalid_grant"
+
+
 async def test_a_token_can_be_given_back():
     house = House()
     first = await house.redeem(await house.code())

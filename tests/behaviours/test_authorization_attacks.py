@@ -13,8 +13,10 @@ import pytest
 
 from interlock import AuthorizationServer, Introspection, Server
 from interlock.auth.grant_store import Grant, GrantStore
+from interlock.auth.replies import OAuthError
 from interlock.auth.steps import Said
 from interlock.revisions.http_rules import Headers, HttpRefusal
+from interlock.state.sealing import Seal
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport import protecting
 from interlock.transport.issuer_app import IssuerApp
@@ -84,12 +86,13 @@ RIVAL = """
 import asyncio, sys
 from interlock.auth.grant_store import GrantStore
 from interlock.auth.replies import OAuthError
+from interlock.state.sealing import Seal
 from interlock.state.sqlite_store import SQLiteStore
 import time
 
 async def main():
     store = SQLiteStore(sys.argv[1])
-    grants = GrantStore(store, "as", time.time, 1000)
+    grants = GrantStore(store, "as", time.time, 1000, Seal([bytes(32)]))
     await store.get("warm")
     print("ready", flush=True)
     tokens = sys.stdin.readline().split()
@@ -97,7 +100,7 @@ async def main():
     async def tried(each):
         try:
             if "." in each:
-                return (await grants.rotate(each, "c", None))[1]
+                return (await grants.rotate(each, "c", None, lambda _: {"expires_in": 300}))["refresh_token"]
             await grants.redeem(each, "c")
             return "code"
         except OAuthError:
@@ -111,11 +114,12 @@ asyncio.run(main())
 
 
 @requirement("AUTH-SEC-005")
-async def test_of_two_processes_that_come_with_the_same_code_or_token_one_gets_something(tmp_path):
-    """And what a refresh token gave is worth nothing any more: one of the two has stolen it."""
+async def test_of_two_processes_one_redeems_a_code_and_both_get_one_answer_for_a_refresh_token(tmp_path):
+    """At the same moment. A second use of the refresh token after a minute ends its family."""
     path = tmp_path / "as.db"
     store = SQLiteStore(path)
-    grants = GrantStore(store, "as", time.time, 1000)
+    ahead = 0.0
+    grants = GrantStore(store, "as", lambda: time.time() + ahead, 1000, Seal([bytes(32)]))
 
     def grant(family):
         return Grant(client="c", subject="ada", scopes=(), resource=MCP, family=family)
@@ -136,11 +140,14 @@ async def test_of_two_processes_that_come_with_the_same_code_or_token_one_gets_s
         for rival in rivals:
             rival.stdin.close()
             assert await rival.wait() == 0
-    for one, other in zip(*told, strict=True):
-        assert "-" in (one, other)
-    for fresh in (each for each in (*told[0], *told[1]) if "." in each):
-        family = await store.get(f"family/{fresh.partition('.')[0]}", owner="as as")
-        assert family is not None and family.value == b""
+    pairs = [*zip(*told, strict=True)]
+    assert all("-" in pair for pair in pairs[:20])
+    assert all(one == other and "." in one for one, other in pairs[20:])
+    ahead = 61.0
+    for used, (fresh, _) in zip(tokens, pairs[20:], strict=True):
+        for each in (used, fresh):
+            with pytest.raises(OAuthError):
+                await grants.rotate(each, "c", None, lambda _: {"expires_in": 300})
     await store.close()
 
 

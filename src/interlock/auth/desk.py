@@ -179,9 +179,11 @@ class Desk:
         held = await self._grants.behind(token, client.id)  # what is asked for wrongly costs no login
         self._same_resource(form, held.resource)
         scopes = self._narrowed(form.get("scope"), held.scopes)
-        grant, fresh = await self._grants.rotate(token, client.id, key)
-        answer = self._server.access_token(grant.subject, client.id, scopes, grant.resource, key)
-        return answer | {"refresh_token": fresh}
+
+        def answer(grant: Grant) -> dict[str, Any]:
+            return self._server.access_token(grant.subject, client.id, scopes, grant.resource, key)
+
+        return await self._grants.rotate(token, client.id, key, answer)
 
     def _narrowed(self, asked: str | None, granted: tuple[str, ...]) -> tuple[str, ...]:
         """Never more than was granted (RFC 6749 §6); nothing of it at all is no request for a token."""

@@ -54,7 +54,7 @@ class IssuerApp:
         self._guard = Guard(hosts, allowed_origins, body_bytes=_BODY_BYTES)
         self._guard_of_page = Guard(hosts, body_bytes=_BODY_BYTES)
         self._base = endpoint_of(server.issuer, allowed_hosts=server.allowed_hosts)
-        grants = GrantStore(server.store, server.issuer, server.clock, server.refresh_seconds)
+        grants = GrantStore(server.store, server.issuer, server.clock, server.refresh_seconds, server.answer_seal)
         self._clients = ClientStore(server, self._ask)
         self._door = Door(server, self._clients, grants)
         self._desk = Desk(server, self._clients, grants, self._ask)
