@@ -55,14 +55,34 @@ def test_files_are_the_owners_alone(tmp_path):
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".lock"], "nothing half written stays"
 
 
+def use_of(what, records):
+    """The call that looks at the file, or at its folder."""
+    return records.load(KEY) if what == "file" else records.save(KEY, b"2")
+
+
+@pytest.mark.parametrize("bit", [0o040, 0o020, 0o010, 0o004, 0o002, 0o001])
 @pytest.mark.parametrize("what", ["folder", "file"])
-def test_what_others_can_read_is_not_used(tmp_path, what):
+def test_a_record_that_others_may_use_is_refused(tmp_path, what, bit):
     records = FileRecords(tmp_path / "tokens")
     records.save(KEY, b"1")
     [file] = (tmp_path / "tokens").glob("*.json")
-    (file.parent if what == "folder" else file).chmod(0o755 if what == "folder" else 0o644)
+    place, mode = (file.parent, 0o700) if what == "folder" else (file, 0o600)
+    place.chmod(mode | bit)
     with pytest.raises(StoreError, match="others than its owner"):
-        records.save(KEY, b"2") if what == "folder" else records.load(KEY)
+        use_of(what, records)
+    place.chmod(mode)
+    use_of(what, records)
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_record_of_another_user_is_refused(tmp_path, what, monkeypatch):
+    """Its modes are right: who owns it could change it at any time."""
+    records = FileRecords(tmp_path / "tokens")
+    records.save(KEY, b"1")
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(StoreError, match="others than its owner"):
+        use_of(what, records)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b'{"key": "another", "value": 1}', b"x" * 2_000_000])

@@ -32,6 +32,37 @@ async def test_a_run_nobody_comes_back_for_is_cancelled():
     assert told["message"] == STATE_REFUSED
 
 
+async def test_the_timer_of_a_run_that_is_parked_no_more_is_cancelled(monkeypatch):
+    """Else it would hold the server, and with it all that waits there, long after the run is over."""
+    loop, timers = asyncio.get_running_loop(), []
+    call_later = loop.call_later
+
+    def recorded(delay, callback, *given, **more):
+        timer = call_later(delay, callback, *given, **more)
+        if delay == 600:
+            timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", recorded)
+
+    async def asks(exchange):
+        await exchange.ask(form("A?", "a"))
+        await exchange.ask(form("B?", "b"))
+        return {"done": True}
+
+    rounds = Rounds(asks, seconds=600, **PARKS)
+    first = await rounds()
+    assert [timer.cancelled() for timer in timers] == [False]
+    second = await rounds({"a": accept()}, first["requestState"])
+    assert [timer.cancelled() for timer in timers] == [True, False]
+    assert (await rounds({"b": accept()}, second["requestState"]))["done"] is True
+    assert [timer.cancelled() for timer in timers] == [True, True]
+    await rounds()
+    rounds.asker.parking.close()
+    await turns()
+    assert [timer.cancelled() for timer in timers] == [True, True, True]
+
+
 async def test_there_is_a_bound():
     async def asks(exchange):
         await exchange.ask(form("A?", "a"))
