@@ -294,7 +294,7 @@ async def looped(peer, arguments=None):
 
 
 @pytest.mark.requirement(
-    *("SAMP-11", "SAMP-12", "SAMP-13", "SAMP-38", "SAMP-33", "SAMP-008", "SAMP-009", "SAMP-020"),
+    *("SAMP-11", "SAMP-12", "SAMP-13", "SAMP-38", "SAMP-33", "SAMP-008", "SAMP-009", "SAMP-020", "SCH-10"),
 )
 @over_carriers
 @over_rich
@@ -303,15 +303,16 @@ async def test_what_a_model_used_is_told_back_with_its_result(carrier, revision)
         asked, answer = await looped(peer)
         _, used, told = asked["messages"]
         assert used == {"role": "assistant", "content": [USE]}, "its _meta too"
-        assert told["role"] == "user" and [block["toolUseId"] for block in told["content"]] == ["u1"]
+        result = {"type": "tool_result", "toolUseId": "u1", "content": [{"type": "text", "text": "2"}]}
+        assert told == {"role": "user", "content": [result]}
         if revision != NEWEST:
             assert (await peer.answer(SAMPLED))["result"]["content"][0]["text"] == "Paris"
         else:
             assert answer["result"]["resultType"] == "input_required"
 
 
-@pytest.mark.requirement("SAMP-11", "SAMP-12", "SAMP-13", "SAMP-008", "SAMP-009")
-@pytest.mark.parametrize("breaking", ["id", "mixed", "missing"])
+@pytest.mark.requirement("SAMP-11", "SAMP-12", "SAMP-13", "SAMP-008", "SAMP-009", "SCH-10")
+@pytest.mark.parametrize("breaking", ["id", "mixed", "missing", "content"])
 @over_carriers
 @over_rich
 async def test_a_broken_loop_is_never_asked(carrier, revision, breaking):
@@ -319,6 +320,19 @@ async def test_a_broken_loop_is_never_asked(carrier, revision, breaking):
         asked, answer = await looped(peer, {"breaking": breaking})
         assert asked is None
         assert answer.get("error", {}).get("code") == -32603 or answer["result"]["isError"]
+
+
+@pytest.mark.requirement("SCH-10")
+@pytest.mark.parametrize(
+    "change", [{"id": None}, {"name": None}, {"input": None}, {"input": []}, {"type": None}], ids=str
+)
+@over_carriers
+@over_rich
+async def test_a_tool_use_that_lacks_a_member_reaches_no_handler(carrier, revision, change):
+    used = {name: value for name, value in {**USE, **change}.items() if value is not None}
+    async with asked_by_ours(carrier, revision) as peer:
+        await peer.question("loop")
+        assert (await peer.answer({**USED, "content": [used]}, judged=False))["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("SAMP-33")
@@ -544,6 +558,46 @@ async def test_messages_of_a_broken_loop_are_refused(carrier, revision, blocks):
     else:
         assert told["error"]["code"] == -32602
     assert asked == []
+
+
+@pytest.mark.requirement("SCH-10")
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        *(("use", {name: None}) for name in ("type", "id", "name", "input")),
+        *(("result", {name: None}) for name in ("type", "toolUseId", "content")),
+        *(("use", {"input": "x"}), ("use", {"id": 1}), ("result", {"content": "x"}), ("result", {"content": {}})),
+    ],
+)
+@over_carriers
+@over_rich
+async def test_blocks_of_tools_that_lack_a_member_reach_no_model(carrier, revision, kind, change):
+    """Whole ones do, as they came; and a model's own tool_use without a member does not leave the client."""
+    asked, answers = [], [USED]
+
+    def sample(params):
+        asked.append(params)
+        return answers[-1]
+
+    sample.declares = {"tools": {}}
+
+    def changed(block, wanted):
+        members = {**block, **(change if kind == wanted else {})}
+        return {name: value for name, value in members.items() if value is not None}
+
+    async def told(use, result):
+        loop = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        params = {**SAMPLING, "messages": [*SAMPLING["messages"], *loop], "tools": TOOLS}
+        return params, await told_by_ours(carrier, revision, "sampling/createMessage", params, sample=sample)
+
+    _, refused = await told(changed(USE, "use"), changed(RESULT, "result"))
+    assert "result" not in refused and asked == []
+    params, answer = await told(USE, RESULT)
+    assert answer["result"] == USED and asked == [params]
+    if kind == "use":
+        answers.append({**USED, "content": [changed(USE, "use")]})
+        _, answer = await told(USE, RESULT)
+        assert "result" not in answer and len(asked) == 2
 
 
 NO_IMAGE = {"type": "image", "data": "!!!", "mimeType": "image/png"}

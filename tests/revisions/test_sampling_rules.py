@@ -68,6 +68,7 @@ def test_what_is_used_has_its_members(change, why):
     [
         ({"toolUseId": 5}, "belongs to"),
         ({"content": "x"}, "no list"),
+        ({"content": None}, "no list"),
         ({"content": [5]}, "no list"),
         ({"content": [{"type": "text", "text": 5}]}, "no text"),
         ({"content": [{"type": "image", "mimeType": "image/png", "data": "!"}]}, "no base64"),

@@ -84,7 +84,7 @@ def _wrong_use(block: dict[str, Any]) -> str | None:
 def _wrong_result(block: dict[str, Any]) -> str | None:
     if not isinstance(block.get("toolUseId"), str):
         return "a tool_result does not say what it belongs to"
-    content: Any = block.get("content", [])
+    content: Any = block.get("content")
     if not isinstance(content, list) or not all(isinstance(each, dict) for each in cast("list[Any]", content)):
         return "the content of a tool_result is no list of blocks"
     return _wrong_blocks(cast("list[dict[str, Any]]", content))

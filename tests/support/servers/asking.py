@@ -186,6 +186,8 @@ async def loop(ctx: Context, breaking: str = "", priority: float = 0.5) -> str:
     used = await ctx.sample([asked], max_tokens=10, tools=given, model_preferences=liked, key="use")
     id = "another" if breaking == "id" else used.content[0]["id"]
     result = {"type": "tool_result", "toolUseId": id, "content": [{"type": "text", "text": "2"}]}
+    if breaking == "content":
+        del result["content"]
     blocks = [result, asked["content"]] if breaking == "mixed" else [] if breaking == "missing" else [result]
     messages = [asked, {"role": "assistant", "content": used.content}, {"role": "user", "content": blocks}]
     return (await ctx.sample(messages, max_tokens=10, tools=given, key="told")).text
