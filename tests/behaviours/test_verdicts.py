@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from interlock import Client
+from interlock import Client, Server
 from interlock.revisions.probing import Verdicts
-from interlock.wire.errors import InterlockError, PeerClosed
+from interlock.wire.errors import HandshakeFailed, PeerClosed
 from support.children import command_of, words, write_server
+from support.http_socket import served
 from support.wire_peer import HANDSHAKE, MODERN
 
 NEWEST = MODERN[0]
@@ -22,7 +23,9 @@ def listen(request):
         os.unlink("crash")
         sys.exit(1)
     era = open("era").read()
-    if request["method"] == "server/discover" and era != "handshake":
+    if era == "neither":
+        error(request, -32000, "closed today")
+    elif request["method"] == "server/discover" and era != "handshake":
         result(request, {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
                          "ttlMs": 0, "cacheScope": "private"})
     elif era == "stateless" and request["method"] == "initialize":
@@ -83,17 +86,52 @@ async def test_a_crash_of_a_server_known_to_be_stateless_is_no_change_of_era(tmp
 
 
 @pytest.mark.requirement("COMPAT-008")
-async def test_a_verdict_that_turns_out_wrong_is_looked_at_again(tmp_path):
-    """The server lost its handshake since: the verdict fails, and the next look finds the truth."""
+async def test_a_verdict_outlives_the_server_and_is_probed_again_when_it_fails(tmp_path):
+    """Each visit starts the same configuration again. The server lost its handshake at last: one refusal tells."""
+    (tmp_path / "era").write_text("handshake")
+    verdicts = Verdicts()
+    assert await visit(tmp_path, verdicts) == (LEGACY, ["server/discover", *HANDSHAKE_OPENING])
+    assert await visit(tmp_path, verdicts) == (LEGACY, HANDSHAKE_OPENING)
+    (tmp_path / "era").write_text("stateless")
+    assert await visit(tmp_path, verdicts) == (NEWEST, ["initialize", "server/discover"])
+    assert await visit(tmp_path, verdicts) == (NEWEST, ["server/discover"])
+
+
+@pytest.mark.requirement("COMPAT-008")
+async def test_a_server_that_ends_instead_of_shaking_hands_is_probed_the_next_time(tmp_path):
     (tmp_path / "era").write_text("handshake")
     verdicts = Verdicts()
     await visit(tmp_path, verdicts)
     (tmp_path / "era").write_text("stateless")
-    try:
-        found = await visit(tmp_path, verdicts)
-    except InterlockError:
-        found = await visit(tmp_path, verdicts)
-    assert found[0] == NEWEST
+    (tmp_path / "crash").touch()
+    with pytest.raises(PeerClosed):
+        await visit(tmp_path, verdicts)
+    assert words(tmp_path / "heard") == ["initialize"]
+    assert await visit(tmp_path, verdicts) == (NEWEST, ["server/discover"])
+
+
+@pytest.mark.requirement("COMPAT-008")
+async def test_a_server_that_refuses_both_is_refused_by_both(tmp_path):
+    """And what is told is what it said."""
+    (tmp_path / "era").write_text("handshake")
+    verdicts = Verdicts()
+    await visit(tmp_path, verdicts)
+    (tmp_path / "era").write_text("neither")
+    with pytest.raises(HandshakeFailed, match="closed today"):
+        await visit(tmp_path, verdicts)
+    assert words(tmp_path / "heard") == ["initialize", "server/discover", "initialize"]
+    (tmp_path / "era").write_text("handshake")
+    assert await visit(tmp_path, verdicts) == (LEGACY, ["server/discover", *HANDSHAKE_OPENING])
+
+
+@pytest.mark.requirement("COMPAT-008")
+async def test_a_verdict_of_an_address_is_probed_again_when_its_server_changed():
+    """Over HTTP: restarts of the same server at the same port, then one that knows no handshake any more."""
+    verdicts, port = Verdicts(), 0
+    for revisions, revision in ((HANDSHAKE, LEGACY), (HANDSHAKE, LEGACY), (MODERN, NEWEST)):
+        app = Server("s", revisions=revisions).asgi()
+        async with served(app, port=port) as port, Client(f"http://127.0.0.1:{port}/mcp", verdicts=verdicts) as client:
+            assert client.revision == revision
 
 
 @pytest.mark.requirement("COMPAT-007")

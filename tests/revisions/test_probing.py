@@ -295,9 +295,18 @@ async def test_a_stateless_verdict_that_no_longer_holds_is_replaced():
 async def test_a_verdict_that_fails_is_forgotten():
     verdicts = Verdicts()
     verdicts.put("t", Era.HANDSHAKE)
+    refusals = [error_frame(-32601)] * 3  # initialize, server/discover, and initialize once more
     with pytest.raises(Refused):
-        await Dialled([error_frame(-32601)], verdicts=verdicts, target="t").open()
+        await Dialled(refusals, verdicts=verdicts, target="t").open()
     assert verdicts.get("t") is None
+
+
+async def test_a_verdict_that_fails_is_probed_again_on_the_same_connection():
+    verdicts = Verdicts()
+    verdicts.put("t", Era.HANDSHAKE)
+    server = Dialled([error_frame(-32601), discovery(NEWEST)], verdicts=verdicts, target="t")
+    assert isinstance(await server.open(), StatelessClient)
+    assert verdicts.get("t") is Era.STATELESS
 
 
 async def test_a_verdict_of_handshake_does_not_bind_a_client_without_it():

@@ -24,9 +24,9 @@ WAIT = 20.0
 
 
 @asynccontextmanager
-async def served(app: Any, *, drain: float = 5.0, connections: int = 4096) -> AsyncIterator[int]:
+async def served(app: Any, *, port: int = 0, drain: float = 5.0, connections: int = 4096) -> AsyncIterator[int]:
     """The port it listens on. Stopped at the end, whatever happens."""
-    listener, stop = bind("127.0.0.1", 0), asyncio.Event()
+    listener, stop = bind("127.0.0.1", port), asyncio.Event()
     port = listener.getsockname()[1]
     options: Any = {"drain": drain, "connections": connections, "stop": stop}
     serving = asyncio.get_running_loop().create_task(serve_http(app, listener, **options))

@@ -90,8 +90,15 @@ class Prober:
         known = self._verdicts.get(self._target)
         line = await self._dial()
         try:
-            if self._stateless is None or (known is Era.HANDSHAKE and self._handshake is not None):
+            if self._stateless is None:
                 return await self._shake_hands(line)
+            if known is Era.HANDSHAKE and self._handshake is not None:
+                try:
+                    return await self._shake_hands(line)
+                except Refused as refused:
+                    if line.end is not None:
+                        raise
+                    log.debug("= initialize gave %.200r: probing the era again", str(refused))
             try:
                 edge = await self._discovery.on(line, self._stateless)
             except Legacy as verdict:
