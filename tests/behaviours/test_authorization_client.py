@@ -7,7 +7,11 @@ is about requests to the server itself runs over one.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import stat
+import subprocess
+import sys
 import webbrowser
 from urllib.parse import urlencode
 
@@ -418,6 +422,62 @@ async def test_a_browser_is_opened_by_the_platform_and_comes_back_to_a_page_that
     finally:
         await login.close()
     assert opened == ["https://as.example.com/a?x=$(touch+/tmp/x)&y=;ls"]
+
+
+BROWSER = """#!{python} -IS
+import json, sys, urllib.request
+with open("opened", "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + chr(10))
+if "redirect=" in sys.argv[1]:
+    urllib.request.urlopen(sys.argv[1].partition("redirect=")[2] + "?state=s&code=c").read()
+"""
+VISITS = """
+import asyncio, sys
+from interlock.host.pages import open_in_browser, page_at
+from interlock.transport.logins import Loopback
+
+async def visit(url):
+    login = Loopback()
+    try:
+        redirect = await login.prepare(None)
+        assert (await login.visit(f"{url}&redirect={redirect}", "s")).endswith("?state=s&code=c")
+    finally:
+        await login.close()
+    page = page_at(url)
+    assert page.url == url and await open_in_browser(page.url)
+
+async def main():
+    for url in sys.argv[1:]:
+        await visit(url)
+
+asyncio.run(main())
+"""
+COMMANDS = [
+    "$(touch${IFS}pwned)",
+    "`touch${IFS}pwned`",
+    ";touch${IFS}pwned;",
+    "|touch${IFS}pwned",
+    "&&touch${IFS}pwned&",
+]
+
+
+@requirement("SEC-31", "SEC-015")
+@pytest.mark.skipif(os.name != "posix", reason="the browser here is a script with a #! line")
+def test_a_url_is_one_argument_of_a_real_browser_and_never_a_shells(tmp_path):
+    """The login of a client and the pages of a host, with a program as the browser that notes what it was given."""
+    browser = tmp_path / "browser"
+    browser.write_text(BROWSER.format(python=sys.executable))
+    browser.chmod(0o755)
+    injected = ["".join(COMMANDS), "'" + '"' + "".join(COMMANDS), ">pwned%s*?[x]~"]
+    urls = [f"https://as.example.com/a?x={each}" for each in injected]
+    environment = {**os.environ, "BROWSER": str(browser), "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", VISITS, *urls]
+    subprocess.run(words, cwd=tmp_path, env=environment, check=True, timeout=120, capture_output=True)
+    opened = [json.loads(line) for line in (tmp_path / "opened").read_text().splitlines()]
+    for url, login, page in zip(urls, opened[::2], opened[1::2], strict=True):
+        assert len(login) == 1 and login[0].startswith(f"{url}&redirect=http://127.0.0.1:")
+        assert page == [url]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["browser", "opened"]
 
 
 @requirement("SEC-14", "SEC-15", "SEC-16", "SEC-012", "SEC-013")

@@ -6,6 +6,8 @@ import pytest
 
 from interlock import Client, Context, Server
 from interlock.wire.errors import LocalError
+from support.asgi import call_tool, message, post
+from support.auth_tokens import protection, token
 from support.modern_peer import modern
 from support.talking import reply, start, talking
 from support.wire_peer import ALL, CARRIERS, server_under_test
@@ -70,6 +72,85 @@ async def test_all_pages_of_a_list_say_the_same(scope):
             said.append((page["ttlMs"], page["cacheScope"]))
             cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
     assert said == [(7000, scope)] * 3
+
+
+def guarded(scope):
+    """Everything is for ada alone, and erasing needs a right of its own, whatever caches are told."""
+    server = Server("s", auth=protection(scopes=("read",)), cache_scope=scope, cache_seconds=3600)
+    server.visible(lambda principal, item: item.name == "erase" or principal.subject == "ada")
+
+    @server.tool
+    async def look() -> str:
+        return "secret"
+
+    @server.tool(scopes=("write",))
+    async def erase() -> str:
+        return "secret"
+
+    @server.prompt
+    async def hint() -> str:
+        return "secret"
+
+    @server.resource("note://one", name="one")
+    async def one() -> str:
+        return "secret"
+
+    @server.resource("page://{number}", name="page")
+    async def page(number: int) -> str:
+        return "secret"
+
+    return server.asgi()
+
+
+@pytest.mark.requirement("CACHE-024", "CACHE-025")
+@pytest.mark.parametrize("scope", ["public", "private"])
+async def test_who_has_the_list_of_another_user_can_use_nothing_of_it(scope):
+    """Such a list may come out of a cache on the way: each use is judged by its own token."""
+    app = guarded(scope)
+    uses = [
+        call_tool("look"),
+        call_tool("erase"),
+        message("prompts/get", name="hint"),
+        message("resources/read", uri="note://one"),
+        message("resources/read", uri="page://1"),
+    ]
+
+    async def used(frame, **claims):
+        bearer = {"authorization": f"Bearer {token(exp=4e9, **claims)}"}
+        return await post(app, frame, bearer).answer()
+
+    listed = [await used(message(method)) for method in ("tools/list", "prompts/list", "resources/list")]
+    assert all(talk.status == 200 and talk.json["result"]["ttlMs"] == 3_600_000 for talk in listed)
+    for frame in uses:
+        whole = await used(frame, scope="read write")
+        assert whole.status == 200 and b"secret" in whole.body, frame
+        other = await used(frame, sub="bob")
+        assert b"secret" not in other.body and ("error" in other.json or other.status == 403), frame
+    assert (await used(call_tool("erase"))).status == 403, "ada sees it, and her token does not allow it"
+    assert (await post(app, uses[0]).answer()).status == 401
+    app.stop()
+    await app.settle(0)
+
+
+@pytest.mark.requirement("CACHE-024", "CACHE-025")
+async def test_a_list_that_everybody_may_keep_gives_nobody_a_right():
+    server = Server("s", auth=protection(scopes=("read",)), cache_scope="public")
+
+    @server.tool(scopes=("write",))
+    async def erase() -> str:
+        return "secret"
+
+    app = server.asgi()
+
+    async def used(frame, scope):
+        return await post(app, frame, {"authorization": f"Bearer {token(exp=4e9, scope=scope)}"}).answer()
+
+    listed = (await used(message("tools/list"), "read")).json["result"]
+    assert listed["cacheScope"] == "public" and [tool["name"] for tool in listed["tools"]] == ["erase"]
+    assert (await used(call_tool("erase"), "read")).status == 403
+    assert b"secret" in (await used(call_tool("erase"), "read write")).body
+    app.stop()
+    await app.settle(0)
 
 
 # --- the client ---------------------------------------------------------------------------------------------

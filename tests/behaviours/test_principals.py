@@ -6,13 +6,14 @@ first but a file. A refreshed token is the same user.
 
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
 
 import pytest
 
 from interlock import Context, Server
 from support.asgi import begin, call_tool, post
-from support.auth_tokens import protection, token
+from support.auth_tokens import protection, stranger, token
 from support.sessions import OverSession, events_of
 
 requirement = pytest.mark.requirement
@@ -32,6 +33,15 @@ def app_of(state):
     @server.tool
     async def roots(ctx: Context) -> str:
         return (await ctx.roots())[0].uri
+
+    @server.tool
+    async def confirm(ctx: Context, user: str = "", page: bool = False) -> str:
+        """Asks, and says whose answer it was: by the token, whatever else is said."""
+        if page:
+            await ctx.elicit_url("Sign in", "https://example.com/in", key="page")
+            return f"{ctx.principal.subject} of {ctx.principal.client}"
+        name = await ctx.elicit("Who are you?", str, key="who")
+        return f"{ctx.principal.subject} of {ctx.principal.client}, called {name}"
 
     return server.asgi(state=state)
 
@@ -96,6 +106,58 @@ async def test_a_stream_is_read_again_by_its_user_only():
         await asking.task
     app.stop()
     await app.settle(0)
+
+
+async def question_in(asking):
+    """The first message of a stream."""
+    while not (found := [json.loads(event.data) for event in events_of(asking) if event.data]):
+        await asking.news.wait()
+        asking.news.clear()
+    return found[0]
+
+
+@requirement("ELIC-37", "ELIC-39", "ELIC-44")
+@pytest.mark.parametrize("page", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_question_is_answered_by_the_user_and_client_it_was_put_to(count, page, tmp_path):
+    """Whoever knows the session and the id of the question, but has another token, answers nothing."""
+    can = {"elicitation": {"form": {}, "url": {}}}
+    async with apps(tmp_path, count) as (first, second), OverSession(first, can=can, authorization=bearer()) as peer:
+        asking = peer.call("tools/call", name="confirm", arguments={"page": page})
+        question = await question_in(asking)
+        assert question["method"] == "elicitation/create"
+        fields = question["params"].get("requestedSchema", {}).get("properties", {})
+        said = {"action": "accept", **({} if page else {"content": dict.fromkeys(fields, "Ada")})}
+        peer.app, frame = second, {"jsonrpc": "2.0", "id": question["id"], "result": said}
+        for other in OTHERS:
+            assert (await peer.post(frame, authorization=bearer(**other)).answer()).status == 404
+        assert (await peer.post(frame, authorization=None).answer()).status == 401
+        assert not asking.complete, "it still waits for the user it asked"
+        assert (await peer.post(frame, authorization=bearer(jti="fresh")).answer()).status == 202
+        await asking.answer()
+        told = json.loads(events_of(asking)[-1].data)["result"]["content"][0]["text"]
+        assert told.startswith("ada of c"), "the user is the one in the token"
+
+
+@requirement("ELIC-39", "ELIC-61")
+async def test_what_a_client_says_of_its_user_changes_nothing_about_who_it_is(tmp_path):
+    """In its introduction, in `_meta`, in arguments, in headers and in the answer itself."""
+    claims = {"user": "bob", "sub": "bob", "com.example/user": "bob"}
+    can = {"elicitation": {"form": {}}, "experimental": {"user": claims}}
+    said = {"authorization": bearer(), "x_user": "bob", "x_forwarded_user": "bob", "remote_user": "bob"}
+    async with apps(tmp_path, 1) as (app, _), OverSession(app, can=can, **said) as peer:
+        asking = peer.call("tools/call", name="confirm", arguments={"user": "bob"}, _meta=claims)
+        question = await question_in(asking)
+        content = dict.fromkeys(question["params"]["requestedSchema"]["properties"], "bob")
+        answer = {"action": "accept", "content": content, "_meta": claims, "user": "bob"}
+        assert (await peer.reply(question["id"], **answer).answer()).status == 202
+        await asking.answer()
+        told = json.loads(events_of(asking)[-1].data)["result"]["content"][0]["text"]
+        assert told == "ada of c, called bob"
+        head, _, signature = bearer().split(".")
+        changed = ".".join((head, bearer(sub="bob").split(".")[1], signature))
+        for unverified in (changed, f"Bearer {token(key=stranger, exp=LATER)}", "Bearer ada"):
+            assert (await peer.post(PING, authorization=unverified).answer()).status == 401
 
 
 @requirement("SEC-009", "SEC-011")

@@ -1,7 +1,12 @@
 """A modern server remembers nothing between two requests: basic/index#statelessness."""
 
+import json
+
+import aiohttp
 import pytest
 
+from support.asgi import envelope, headers_of, message
+from support.http_socket import served
 from support.modern_peer import REQUESTS, connected, hears, modern, settled
 from support.wire_peer import CAPABILITIES_KEY, CLIENT_KEY, MODERN, VERSION_KEY, fresh, server_under_test
 
@@ -85,6 +90,65 @@ async def test_a_cursor_is_good_on_any_connection_and_in_any_process(carrier, re
             break
         assert len(seen) < 100
     assert seen == ["first", "second", "third", "grow", "touch"]
+
+
+def answered(requests):
+    """An answer that fits each question, by the types of its fields."""
+    fitting, found = {"string": "soup", "integer": 2, "boolean": True}, {}
+    for key, question in requests.items():
+        fields = question["params"]["requestedSchema"]["properties"]
+        content = {name: fitting[field["type"]] for name, field in fields.items()}
+        found[key] = {"action": "accept", "content": content}
+    return found
+
+
+async def round_by_round(send):
+    """Book a flight, whose questions take several requests; `send` makes each, and says how it went."""
+    call, inputs, rounds = {"name": "book", "arguments": {"flight": "LH1"}}, {}, 0
+    while True:
+        result = await send({**call, **inputs})
+        if result["resultType"] != "input_required":
+            return rounds, result["content"][0]["text"]
+        rounds += 1
+        inputs = {"requestState": result["requestState"], "inputResponses": answered(result["inputRequests"])}
+        assert rounds < 10
+
+
+BOOKED = "LH1, row 2, soup, 2 bags, 2 pets, receipt 1, True"
+
+
+@modern
+@pytest.mark.requirement("STATELESS-003", "STATELESS-005")
+async def test_a_call_of_several_rounds_goes_on_at_any_connection_and_in_any_process(carrier, revision):
+    """The other handle: what was asked and done so far travels with the client, each round to a fresh server."""
+
+    async def send(params):
+        async with server_under_test(carrier, revision, server="asking") as peer:
+            peer.capabilities = {"elicitation": {}}
+            return await peer.result("tools/call", params)
+
+    rounds, told = await round_by_round(send)
+    assert rounds >= 4 and told == BOOKED, "what was done in one process counts in the next"
+
+
+@pytest.mark.requirement("STATELESS-003", "STATELESS-005")
+async def test_each_request_may_come_to_another_replica_over_http():
+    """Replicas with the same keys and nothing else in common, and a new connection for each request."""
+
+    async def send(params):
+        app = fresh("support.servers.asking").server.asgi()
+        async with served(app) as port, aiohttp.ClientSession() as session:
+            frame = message("tools/call", meta=envelope(**{CAPABILITIES_KEY: {"elicitation": {}}}), **params)
+            headers = {
+                name.decode(): value.decode() for name, value in headers_of(frame, {"host": f"127.0.0.1:{port}"})
+            }
+            async with session.post(f"http://127.0.0.1:{port}/mcp", json=frame, headers=headers) as answer:
+                text = await answer.text()
+        events = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")] or [text]
+        return json.loads(events[-1])["result"]
+
+    rounds, told = await round_by_round(send)
+    assert rounds >= 4 and told == BOOKED
 
 
 @modern
