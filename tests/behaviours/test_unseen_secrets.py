@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 
 from interlock import AuthorizationFailed, AuthorizationServer, Client, KnownClient, OAuth, Server, hash_password
+from interlock.auth import grant_store
 from interlock.auth.clients import hash_secret
 from interlock.auth.jwt import BadToken
 from interlock.auth.plans import ClientCredentials
@@ -109,6 +110,7 @@ class Person:
             answer = {"user": "ada", "password": PASSWORD, "decision": "allow" if self.agrees else "deny"}
             form = {"ticket": html.unescape(ticket), **answer}
             async with browser.post(html.unescape(action), data=form, allow_redirects=False) as back:
+                self.watch.secrets |= {cookie.value for cookie in browser.cookie_jar}
                 return back.headers["location"]
 
 
@@ -151,6 +153,7 @@ async def house(watch: Watch, *, dpop: bool):
 async def test_no_secret_of_a_whole_login_is_seen_anywhere(dpop, tmp_path, caplog, capfd, monkeypatch):
     watch = Watch(caplog, monkeypatch)
     person = Person(watch)
+    monkeypatch.setattr(grant_store, "REPLAY_TTL", -1.0)  # every second use of a refresh token is a late one
     async with house(watch, dpop=dpop) as base:
         url, records = base + "/mcp", FileRecords(tmp_path / "tokens")
         plan = OAuth(
