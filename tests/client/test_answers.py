@@ -147,7 +147,9 @@ async def test_only_a_form_that_was_accepted_keeps_its_content(mode, given, told
 )
 async def test_a_root_is_a_file_without_detours(root):
     with pytest.raises(LocalError, match="root"):
-        await Answers(roots=["file:///fine", root]).answer(Question("roots/list", {}))
+        await Answers(roots=lambda: ["file:///fine", root]).answer(Question("roots/list", {}))
+    with pytest.raises(LocalError, match="root"):  # a list is checked when the client is made
+        Answers(roots=["file:///fine", root]).capabilities()
 
 
 PROPOSING = {

@@ -152,9 +152,9 @@ async def test_a_listener_that_fails_harms_nothing(caplog):
 
 async def test_roots_that_changed_are_announced_where_there_is_a_word_for_it():
     for revision, roots, expected in (
-        ("2025-11-25", ["a:b"], 1),
+        ("2025-11-25", ["file:///a"], 1),
         ("2025-11-25", None, 0),
-        ("2026-07-28", ["a:b"], 0),
+        ("2026-07-28", ["file:///a"], 0),
     ):
         server, heard = full(), []
 

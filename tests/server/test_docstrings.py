@@ -66,6 +66,26 @@ def test_google():
     )
 
 
+@pytest.mark.parametrize(
+    "type_text",
+    [
+        "tuple (int, int), optional",
+        "Callable[[tuple()], str]",
+        "dict[str: int]",
+        "Literal['a (b)', 'c']",
+        "((nested) twice)",
+    ],
+)
+def test_a_type_may_hold_parentheses_and_colons(type_text):
+    text = f"Book.\n\nArgs:\n    seats ({type_text}): How many: at least one.\n    flight: The number.\n"
+    assert read_docstring(text).parameters == {"seats": "How many: at least one.", "flight": "The number."}
+
+
+def test_a_type_that_is_never_closed_is_text_of_the_parameter_above():
+    text = "Book.\n\nArgs:\n    seats: How many.\n    flight (str: broken\n"
+    assert read_docstring(text).parameters == {"seats": "How many. flight (str: broken"}
+
+
 def test_numpy():
     assert read_docstring(NUMPY) == Docs(
         "Book a flight.\n\nNotes\n-----\nSeats are limited.",

@@ -1,5 +1,8 @@
 """server/given_schema.py: a schema that its author wrote, and where the arguments go."""
 
+from collections.abc import Mapping
+from typing import Annotated, Any, TypedDict
+
 import msgspec
 import pytest
 from msgspec import Raw
@@ -45,6 +48,32 @@ def test_all_arguments_go_into_one_dict():
     signature, arguments = read_given(function, Context, SCHEMA)
     assert (signature.context, signature.names) == ("ctx", ("given",))
     assert arguments(Raw(b'{"home": {"ctx": [null]}}')) == {"given": {"home": {"ctx": [None]}}}
+
+
+class Home(TypedDict):
+    home: dict
+
+
+@pytest.mark.parametrize("hint", [dict, dict[str, Any], Mapping[str, Any], Home, object, Any, dict | None])
+def test_the_parameter_for_all_arguments_takes_an_object(hint):
+    async def function(given: hint): ...
+
+    assert read_given(function, Context, SCHEMA)[0].names == ("given",)
+
+
+@pytest.mark.parametrize("hint", [int, str, list[int], int | None, Annotated[int, "a number"]])
+def test_a_parameter_that_cannot_hold_an_object_is_refused(hint):
+    async def raw(a: hint): ...
+
+    with pytest.raises(LocalError, match=r"raw: with input_schema, a gets all arguments as one dict.*\*\*arguments"):
+        read_given(raw, Context, SCHEMA)
+
+
+def test_an_object_without_properties_is_listed_with_empty_ones():
+    async def function(given: dict): ...
+
+    signature, _ = read_given(function, Context, {"type": "object", "maxProperties": 2})
+    assert signature.schema == {"type": "object", "maxProperties": 2, "properties": {}}
 
 
 def test_or_each_into_its_own():

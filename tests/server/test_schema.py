@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema_rs
@@ -134,8 +136,8 @@ def test_a_function_without_parameters_takes_nothing():
     def function(): ...
 
     signature = read(function)
-    # what 2025-11-25 recommends for no parameters
-    assert signature.schema == {"type": "object", "additionalProperties": False}
+    # what 2025-11-25 recommends for no parameters, and `properties`, which hosts want of every object
+    assert signature.schema == {"type": "object", "properties": {}, "additionalProperties": False}
     assert (signature.names, signature.context) == ((), None)
 
 
@@ -349,6 +351,47 @@ def test_a_sentinel_stays_the_same_one():
     def function(x: Any = missing): ...
 
     assert decode(function, b"{}")["x"] is missing
+
+
+@pytest.mark.parametrize(
+    ("hint", "default"),
+    [
+        (int, "3"),
+        (int, True),
+        (bool, 0),
+        (str, 3),
+        (list[int], ["a"]),
+        (Literal["a", "b"], "c"),
+        (Annotated[int, msgspec.Meta(ge=1)], 0),
+        (date, "yesterday"),
+        (Point, {"y": 1}),
+    ],
+)
+def test_a_default_that_does_not_fit_its_annotation_is_refused(hint, default):
+    def function(x: hint = default): ...
+
+    with pytest.raises(LocalError, match=r"default of x, .* does not fit its annotation: .*change the default"):
+        read(function)
+
+
+@pytest.mark.parametrize(
+    ("hint", "default"),
+    [
+        (float, 1),
+        (int, None),
+        (date, date(2026, 7, 28)),
+        (Literal["a", "b"], "b"),
+        (set[int], {1}),
+        (Point, Point(1)),
+        (Path, Path("/tmp")),
+        (float, float("inf")),
+        (str, object()),
+    ],
+)
+def test_a_default_that_fits_or_that_json_cannot_express_is_kept(hint, default):
+    def function(x: hint = default): ...
+
+    assert decode(function, b"{}")["x"] == default
 
 
 def test_records_and_containers_are_made_anew_for_every_call():

@@ -158,6 +158,13 @@ def test_an_own_method_that_takes_a_context_may_log_too():
     assert "logging" in plain(server.capabilities())
 
 
+@pytest.mark.parametrize("option", ["experimental", "extensions"])
+@pytest.mark.parametrize("settings", [True, None, ["a"], "on"])
+def test_a_capability_that_is_not_an_object_is_a_clear_error(option, settings):
+    with pytest.raises(LocalError, match=rf"{option}: 'com.example/x' is .* a capability is an object: write"):
+        Server("s", **{option: {"com.example/x": settings}})
+
+
 def test_experimental_and_extensions_are_declared_as_given():
     server = Server("s", experimental={"a": {"b": 1}}, extensions={"com.example/x": {}})
     assert plain(server.capabilities()) == {"experimental": {"a": {"b": 1}}, "extensions": {"com.example/x": {}}}

@@ -15,6 +15,7 @@ from interlock.wire.meta import (
     TRACE_KEYS,
     RequestMeta,
     check_author_keys,
+    check_capabilities,
     check_extension_ids,
     is_reserved_key,
     is_valid_key,
@@ -222,3 +223,12 @@ def test_a_state_without_a_trace_is_none():
 def test_a_progress_token_is_a_string_or_an_integer(token):
     with pytest.raises(msgspec.ValidationError):
         read(b'{"progressToken":%s}' % token)
+
+
+@pytest.mark.parametrize("settings", [True, None, [], "on", 1])
+@pytest.mark.parametrize("option", ["experimental", "extensions"])
+def test_a_capability_is_an_object(option, settings):
+    given = {"experimental": {"a": {}}, "extensions": {"com.example/a": {}}}
+    check_capabilities(**given)
+    with pytest.raises(LocalError, match=rf"{option}: 'com.example/b' is .*, but a capability is an object"):
+        check_capabilities(**{**given, option: {"com.example/b": settings}})

@@ -12,7 +12,7 @@ from ..revisions.forms import check_content, proposed_in
 from ..revisions.questions import check_answer
 from ..wire.errors import InvalidParams, LocalError, MethodNotFound
 from ..wire.exchange import Question, Result
-from ..wire.meta import check_extension_ids
+from ..wire.meta import check_capabilities
 
 __all__ = ["Answers", "Callback"]
 
@@ -33,7 +33,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
     def capabilities(self) -> dict[str, Any]:
         """What is declared: exactly what there is a callback for."""
-        check_extension_ids(self.extensions or ())
+        check_capabilities(self.experimental, self.extensions)
         self._check_given()
         found: dict[str, Any] = {}
         if self.elicit_url is not None:
@@ -59,6 +59,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         roots: Any = self.roots
         if isinstance(roots, str) or not (callable(roots) or isinstance(roots, Sequence | None)):
             raise LocalError(f"roots= is a list of file:// URIs, or a function that gives one, not {roots!r:.60}")
+        if isinstance(self.roots, Sequence):
+            _read_roots(cast("Sequence[Any]", self.roots))
 
     async def answer(self, question: Question) -> Result:
         if question.method == "roots/list" and self.roots is not None:
@@ -78,17 +80,23 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _roots(self) -> list[dict[str, Any]]:
         given = self.roots() if callable(self.roots) else self.roots
-        roots = cast("Sequence[Any]", await given if inspect.isawaitable(given) else given)
-        told = [{"uri": root} if isinstance(root, str) else dict(root) for root in roots]
-        for root in told:
-            _check_root(root.get("uri"))
-        return told
+        return _read_roots(cast("Sequence[Any]", await given if inspect.isawaitable(given) else given))
 
 
 _LIKE = {
     "elicitation/create": '{"action": "accept", "content": {...}}',
     "sampling/createMessage": '{"role": "assistant", "content": {"type": "text", "text": "..."}, "model": "..."}',
 }
+
+
+def _read_roots(given: Sequence[Any]) -> list[dict[str, Any]]:
+    """The members of `roots/list`: texts are the URIs of roots without a name."""
+    roots = [
+        {"uri": root} if not isinstance(root, Mapping) else dict(cast("Mapping[str, Any]", root)) for root in given
+    ]
+    for root in roots:
+        _check_root(root.get("uri"))
+    return roots
 
 
 def _check_root(uri: Any) -> None:

@@ -11,7 +11,7 @@ from ..revisions.revision import Revision
 from ..revisions.table import names_of
 from ..wire.exchange import Result
 from ..wire.frames import encode
-from ..wire.meta import SERVER_INFO, check_extension_ids
+from ..wire.meta import SERVER_INFO, check_capabilities
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation
 from .pages import cache_hints
@@ -36,7 +36,7 @@ class About:
         cache_scope: str = "private",
         identify: bool = True,
     ) -> None:
-        check_extension_ids(extensions or ())
+        check_capabilities(experimental, extensions)
         self.info, self.rows, self.instructions = info, rows, instructions
         self.declared = {
             "experimental": {key: dict(value) for key, value in (experimental or {}).items()},

@@ -20,7 +20,7 @@ _PARAMETERS = frozenset(
 )
 _DROPPED = frozenset({"returns", "return", "yields", "yield", "raises", "receives", "warns"})
 _KEPT = frozenset({"example", "examples", "note", "notes", "warning", "warnings", "see also", "references", "todo"})
-_GOOGLE_ITEM = pattern(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_GOOGLE_NAME = pattern(r"^\*{0,2}(\w+)\s*")
 _NUMPY_ITEM = pattern(r"^(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 _SPHINX = pattern(r"^:(\w+)(?:\s+([^:]*))?:\s*(.*)$")
 _BULLET = pattern(r"^(\s+|[-*+•>|]|\d+[.)])")
@@ -103,15 +103,12 @@ class _Reader:
         if blank:
             return
         self._indent = indent if self._indent is None else self._indent
-        found = (_NUMPY_ITEM if self._numpy else _GOOGLE_ITEM).match(line) if indent <= self._indent else None
+        found = (_numpy_item if self._numpy else _google_item)(line) if indent <= self._indent else None
         if found is None:
             self._go_on(line)
-        elif self._numpy:
-            self._names = [name.strip().lstrip("*") for name in found[1].split(",")]
-            self.parameters.update({name: [] for name in self._names})
         else:
-            self._names = [found[1]]
-            self.parameters[found[1]] = [found[2]] if found[2] else []
+            self._names, text = found
+            self.parameters.update({name: [text] if text else [] for name in self._names})
 
     def _go_on(self, words: str) -> None:
         for name in self._names:
@@ -121,6 +118,33 @@ class _Reader:
         """The kept paragraphs. Lines of running text are joined; lists and code keep theirs."""
         paragraphs = re.split(r"\n\s*\n", "\n".join(self._kept).strip())
         return "\n\n".join(_paragraph(paragraph.splitlines()) for paragraph in paragraphs)
+
+
+def _numpy_item(line: str) -> tuple[list[str], str] | None:
+    """The names in `left, right : type`; their text stands on the lines below."""
+    found = _NUMPY_ITEM.match(line)
+    return ([name.strip().lstrip("*") for name in found[1].split(",")], "") if found else None
+
+
+def _google_item(line: str) -> tuple[list[str], str] | None:
+    """The name and the text of `name (type): text`. The type may hold parentheses and colons of its own."""
+    found = _GOOGLE_NAME.match(line)
+    if found is None:
+        return None
+    rest = line[found.end() :]
+    if rest.startswith("("):
+        rest = rest[_closing(rest) + 1 :].lstrip()
+    return ([found[1]], rest[1:].strip()) if rest.startswith(":") else None
+
+
+def _closing(text: str) -> int:
+    """Where the parenthesis that opens `text` is closed; the end of the text if it is not."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return at
+    return len(text)
 
 
 def _paragraph(lines: list[str]) -> str:

@@ -6,7 +6,8 @@ The schema goes into the list as it is, and arguments are checked against it bef
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from types import UnionType
+from typing import Annotated, Any, Union, cast, get_args, get_origin, is_typeddict
 
 import msgspec
 from msgspec import Raw
@@ -40,9 +41,26 @@ def read_given(
             single.append(name)
     if len(single) + spread != 1:
         raise LocalError(f"{name_of(function)}: with input_schema, take all arguments in one dict, or as **arguments")
+    if single and not _takes_object(hints.get(single[0], Any)):
+        raise LocalError(
+            f"{name_of(function)}: with input_schema, {single[0]} gets all arguments as one dict, but it is annotated "
+            f"{hints[single[0]]!r:.80}: annotate it dict[str, Any], or take **arguments"
+        )
     signature = Signature(msgspec.json.Decoder(dict[str, Any]), _kept(schema), context, tuple(single))
     checked = _checked(signature, validator_of(signature.schema, "input_schema"))
     return signature, _into_one(signature, checked) if single else _into_many(signature, checked)
+
+
+def _takes_object(hint: Any) -> bool:
+    """Can a parameter with this annotation hold a plain dict? What is not a class is given the benefit of the doubt."""
+    if hint is Any or is_typeddict(hint):
+        return True
+    kind = get_origin(hint) or hint
+    if kind is Annotated:
+        return _takes_object(hint.__origin__)
+    if kind in (Union, UnionType):
+        return any(_takes_object(member) for member in get_args(hint))
+    return not isinstance(kind, type) or issubclass(dict, kind)
 
 
 def _checked(signature: Signature, check: Check) -> Arguments:
@@ -68,7 +86,8 @@ def _kept(schema: Mapping[str, Any]) -> dict[str, Any]:
         raise LocalError(f"input_schema is no JSON: {error}") from None
     if kept.get("type") != "object":
         raise LocalError('input_schema must say "type": "object": the arguments of a tool are one')
-    return kept
+    # An object schema without `properties` is legal, but several hosts and model providers refuse it.
+    return kept if "properties" in kept else {**kept, "properties": {}}
 
 
 def _into_one(signature: Signature, checked: Arguments) -> Arguments:

@@ -29,6 +29,7 @@ __all__ = [
     "RequestMeta",
     "NO_META",
     "check_author_keys",
+    "check_capabilities",
     "check_extension_ids",
     "is_valid_key",
     "is_reserved_key",
@@ -116,6 +117,19 @@ def check_author_keys(meta: Mapping[str, Any] | None, *, trace: bool = False) ->
             raise LocalError(f"{key!r} is no valid _meta key: use name or com.example/name")
         if is_reserved_key(key) and not (trace and key in TRACE_KEYS):
             raise LocalError(f"the _meta key {key!r} is reserved for MCP: use your own reversed domain as prefix")
+
+
+def check_capabilities(experimental: Mapping[str, Any] | None, extensions: Mapping[str, Any] | None) -> None:
+    """Check the capabilities that a server or a client adds: each is an object (schema.ts#ServerCapabilities).
+
+    One of another type would fail every handshake.
+    """
+    check_extension_ids(extensions or ())
+    for option, given in (("experimental", experimental), ("extensions", extensions)):
+        for name, settings in (given or {}).items():
+            if not isinstance(settings, Mapping):
+                told = f"write {option}={{{name!r}: {{}}}}, or put the settings into that dict"
+                raise LocalError(f"{option}: {name!r} is {settings!r:.60}, but a capability is an object: {told}")
 
 
 def check_extension_ids(ids: Iterable[str]) -> None:
