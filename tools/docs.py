@@ -15,6 +15,7 @@ import api_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILDER = ROOT / ".venv-docs" / "bin" / "zensical"
+FOREIGN_WORKER = re.compile(r'https://[^"]+/iframe-worker/shim')
 
 
 def main() -> int:
@@ -35,8 +36,17 @@ def build(folder: Path) -> int:
     shutil.copy(ROOT / "mkdocs.yml", folder)
     code = subprocess.call([str(BUILDER), "build", "--strict"], cwd=folder)
     if code == 0:
+        use_own_worker(folder / "site")
         print(f"open {folder.relative_to(ROOT) / 'site' / 'index.html'}")
     return code
+
+
+def use_own_worker(site: Path) -> None:
+    """Make the search work in a site that is opened as a file. The builder would load a script from elsewhere."""
+    for page in site.rglob("*.html"):
+        up = "../" * (len(page.relative_to(site).parts) - 1)
+        text = page.read_text(encoding="utf-8")
+        page.write_text(FOREIGN_WORKER.sub(f"{up}scripts/file_worker.js", text), encoding="utf-8")
 
 
 def pages() -> list[Path]:
