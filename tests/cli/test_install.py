@@ -293,6 +293,30 @@ def test_a_server_is_called_by_its_own_name_without_running_it(home, name, sourc
     assert name_for(str(path)) == name_for(f"{path}:server") == found
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import interlock_is_not_this", "No module named 'interlock_is_not_this'"),
+        ("x = 1", "defines 0 servers"),
+        (ONE + "raise SystemExit('not today')\n", "not today"),
+        (ONE + "@server.tool\ndef f(n: int = 'x'): ...\n", "server.py line 3: f: the default of n"),
+    ],
+)
+def test_a_file_that_cannot_be_served_is_refused(home, file_of, source, told):
+    (home / "work" / "notes" / "server.py").write_text(source)
+    file_of("cursor")
+    found = refused("notes/server.py", "--to", "cursor")
+    assert "cannot be served" in found.message and told in found.cause and "--no-check" in found.hint
+    assert not file_of("cursor").exists()
+    assert install.command(["notes/server.py", "--to", "cursor", "--name", "n", "--no-check"]) == 0
+
+
+def test_a_variable_that_will_be_asked_for_does_not_fail_the_import(home, file_of, monkeypatch):
+    (home / "work" / "notes" / "server.py").write_text("import os\nos.environ['API_KEY']\n" + ONE)
+    monkeypatch.delenv("API_KEY", raising=False)
+    assert install.command(["notes/server.py", "--to", "json", "--env", "API_KEY"]) == 0
+
+
 def test_what_is_installed_starts(home, file_of):
     """The words of an entry, as a program would start them: from another folder, without our environment."""
     path = file_of("claude-desktop", "")

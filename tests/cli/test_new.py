@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,45 @@ def test_a_new_project_passes_its_own_tests(tmp_path, monkeypatch, capsys):
     assert "next: cd word-count" in capsys.readouterr().out
     folder = tmp_path / "word-count"
     assert {each.name for each in folder.iterdir()} == set(FILES)
-    assert not any("@" + "NAME" in each.read_text() or "@" + "VERSION" in each.read_text() for each in folder.iterdir())
+    assert not any(
+        "@" + "NAME" in each.read_text() or "@" + "INTERLOCK" in each.read_text() for each in folder.iterdir()
+    )
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    assert (project["name"], project["dependencies"]) == ("word-count", [f"interlock>={__version__}"])
+    assert (project["name"], project["dependencies"]) == ("word-count", [new._requirement()])
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"]
     env = {"PATH": "", "PYTHONPATH": SOURCE, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        (None, f"interlock>={__version__}"),
+        ('{"url": "file:///src/interlock", "dir_info": {"editable": true}}', "interlock @ file:///src/interlock"),
+        (
+            '{"url": "https://example.com/i.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}',
+            "interlock @ git+https://example.com/i.git@abc",
+        ),
+        ('{"url": "file:///a\\"b"}', f"interlock>={__version__}"),
+    ],
+)
+def test_it_depends_on_what_it_was_made_with(origin, requirement, monkeypatch):
+    class Installed:
+        def read_text(self, name):
+            assert name == "direct_url.json"
+            return origin
+
+    monkeypatch.setattr(new, "distribution", lambda name: Installed())
+    assert new._requirement() == requirement
+
+
+def test_what_was_never_installed_depends_on_the_version(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(new, "distribution", missing)
+    assert new._requirement() == f"interlock>={__version__}"
 
 
 def test_it_may_be_made_in_another_folder_and_in_an_empty_one(tmp_path):

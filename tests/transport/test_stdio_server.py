@@ -198,6 +198,32 @@ def test_nothing_but_the_protocol_reaches_stdout():
     assert done.returncode == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+def test_a_person_at_a_terminal_is_told_what_it_waits_for(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("from interlock import Server\nServer('mine').run()\n")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([sys.executable, str(file)], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    try:
+        told = [process.stderr.readline().decode() for _ in range(4)]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.stderr.close()
+        process.wait(60)
+        os.close(ours)
+    assert "Waiting for an MCP client on stdin, which is a terminal here" in told[0]
+    assert [line.strip() for line in told[1:]] == [
+        f"interlock list {file}",
+        f"interlock chat {file}",
+        f"interlock run {file} --http",
+    ]
+
+
+def test_a_program_that_starts_it_is_told_nothing():
+    assert run_program(PROGRAM, ask(1)).stderr.count(b"Waiting") == 0
+
+
 def test_a_server_without_stderr_is_served_too():
     program = "import os; os.close(2)\n" + PROGRAM.replace("subprocess.run", "# subprocess.run")
     done = run_program(program, ask(1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
@@ -45,15 +46,18 @@ usage: interlock install FILE[:OBJECT] --to PROGRAM     a Server in a Python fil
            --config FILE   into this file
            --replace       also when there is another server of that name
            --dry-run       show what would change, change nothing
+           --no-check      do not import FILE first to see whether it can be served
 
 `interlock uninstall NAME --to PROGRAM` takes it out again.
 """
-_TEXTS, _FLAGS = ("to", "name", "url", "config"), ("project", "replace", "dry-run")
+_TEXTS, _FLAGS = ("to", "name", "url", "config"), ("project", "replace", "dry-run", "no-check")
 OPTIONS: dict[str, Kind] = {**dict.fromkeys(_TEXTS, "text"), **dict.fromkeys(_FLAGS, "flag"), "env": "texts"}
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,199}"
 _TOO_COMMON = ("server", "main", "app", "mcp", "__init__", "__main__")  # file names that say nothing
 _MOST_SOURCE = 1024 * 1024
+_IMPORT_TIMEOUT = 60.0  # seconds; the programs that start servers wait about as long
+_LOAD = "import sys; from interlock.cli.run import check_target; sys.exit(check_target(sys.argv[1]))"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -70,6 +74,8 @@ class Place(msgspec.Struct, frozen=True):
 def command(words: list[str]) -> int:
     said = read_words(words, OPTIONS)
     name, file = _names(said)
+    if file and not said.flag("no-check"):
+        _check_imports(file, said)
     if said.options.get("to") == "json" and "config" not in said.options:
         entry = _entry(_ANY, said, file)
         say(as_json({_ANY.member: {name: entry}}))
@@ -136,6 +142,28 @@ def _names(said: Words) -> tuple[str, str]:
         hint = "--name NAME: letters, digits, - and _, at most 64"
         raise Failure(f"{display(name, 80)!r} is no name for a server", code=USAGE, hint=hint)
     return name, file
+
+
+def _check_imports(file: str, said: Words) -> None:
+    """Import FILE as the program will, in a process of its own: an entry that cannot start is refused here."""
+    asked_for_later = {_checked(name): "" for name in said.texts("env")}
+    words = [sys.executable, "-P", "-c", _LOAD, file]
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**asked_for_later, **os.environ},
+            timeout=_IMPORT_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        hint = "remove what it waits for at import, or pass --no-check"
+        raise Failure(f"{display(file, 300)} did not import within {_IMPORT_TIMEOUT:g} s", hint=hint) from None
+    if done.returncode:
+        told = plain(done.stderr.decode("utf-8", "replace").strip()[-2000:]) or f"exit code {done.returncode}"
+        hint = "fix it, or pass --no-check to install it as it is"
+        raise Failure(f"{display(file, 300)} cannot be served", cause=told, hint=hint)
 
 
 def _whole_path(target: str) -> str:

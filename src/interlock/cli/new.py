@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from ..version import __version__
 from ..wire.display import display
+from ..wire.loose import members_of
 from .failing import USAGE, Failure
 from .new_files import FILES
 from .showing import say
@@ -58,8 +61,25 @@ def make(folder: Path) -> list[str]:
 
 def _write(folder: Path, file: str, text: str, name: str) -> str:
     with open(folder / file, "x", encoding="utf-8", newline="\n") as opened:
-        opened.write(text.replace("@NAME@", name).replace("@VERSION@", __version__))
+        opened.write(text.replace("@NAME@", name).replace("@INTERLOCK@", _requirement()))
     return file
+
+
+def _requirement() -> str:
+    """What a project depends on: where this Interlock was installed from, else its version in the registry.
+
+    Before a release a registry has no such version, and may have another package of that name.
+    """
+    try:
+        origin = members_of(json.loads(distribution("interlock").read_text("direct_url.json") or "{}"))
+    except PackageNotFoundError:
+        origin = members_of(None)
+    url = origin.get("url")
+    if not isinstance(url, str) or '"' in url or "\\" in url:
+        return f"interlock>={__version__}"
+    source = members_of(origin.get("vcs_info"))
+    at = f"@{source['commit_id']}" if source.get("commit_id") else ""
+    return f"interlock @ {source['vcs'] + '+' if source.get('vcs') else ''}{url}{at}"
 
 
 def _undo(folder: Path, made: bool) -> None:

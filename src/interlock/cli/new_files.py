@@ -1,4 +1,4 @@
-"""The files of a new project, as `interlock new` writes them. `@NAME@` is its name, `@VERSION@` that of Interlock."""
+"""The files of a new project, as `interlock new` writes them. `@NAME@` is its name, `@INTERLOCK@` a requirement."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ version = "0.1.0"
 description = "An MCP server."
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["interlock>=@VERSION@"]
+dependencies = ["@INTERLOCK@"]
 
 [dependency-groups]
 dev = ["pytest"]

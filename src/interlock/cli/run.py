@@ -25,7 +25,7 @@ from .words import Kind, Number, read_words
 if TYPE_CHECKING:
     from ..transport.http_server import HttpApp, HttpOptions
 
-__all__ = ["HELP", "command", "run", "load_server", "read_options", "Endpoint", "Orders"]
+__all__ = ["HELP", "command", "check_target", "run", "load_server", "read_options", "Endpoint", "Orders"]
 
 HELP = """\
 examples:
@@ -219,6 +219,16 @@ def load_server(target: str) -> Server:
     return servers[0]
 
 
+def check_target(target: str) -> int:
+    """Whether `FILE[:OBJECT]` names a Server: 0, or 1 with the reason on stderr. For a process of its own."""
+    try:
+        load_server(target)
+    except (_CannotRun, LocalError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
 def _outermost(servers: dict[int, Server]) -> list[Server]:
     """All but those that another one here has mounted: that one offers them already."""
     inner = {id(lives) for server in servers.values() for lives in server.lives.below}
@@ -236,11 +246,12 @@ def _split(target: str) -> tuple[str, str]:
 
 def _import(path: str) -> ModuleType:
     """Import a file as a module of its own, with its folder importable, as `python FILE` would."""
+    whole = os.path.abspath(path)  # as tracebacks name it
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, whole)
     if spec is None or spec.loader is None:
         raise _CannotRun(f"{path} is no Python file")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.path.insert(0, os.path.dirname(whole))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -248,9 +259,9 @@ def _import(path: str) -> ModuleType:
     except SyntaxError as error:
         raise _CannotRun(f"{error.filename or path} line {error.lineno}: {error.msg}") from error
     except LocalError as error:
-        raise _CannotRun(f"{path} line {_line_in(path, error)}: {error}") from error
+        raise _CannotRun(f"{path} line {_line_in(whole, error)}: {error}") from error
     except Exception as error:
-        raise _CannotRun(f"{path} could not be imported:\n{_trace_from(path, error)}") from error
+        raise _CannotRun(f"{path} could not be imported:\n{_trace_from(whole, error)}") from error
     return module
 
 

@@ -39,7 +39,7 @@ from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
 
-__all__ = ["HttpApp", "HttpOptions", "Authenticate", "SessionBounds", "Timing"]
+__all__ = ["HttpApp", "HttpOptions", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
 log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB

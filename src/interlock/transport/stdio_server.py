@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from ..wire.display import display
 from ..wire.exchange import Handler
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .keepalive import Keepalive
@@ -51,13 +53,25 @@ def run_stdio(
     on_stop: Callable[[], None] | None = None,
 ) -> None:
     """Serve `handler` on the standard streams until the client closes them or a signal comes."""
-    streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for whoever serves again
+    streams = os.dup(take_stdio()[0]), os.dup(take_stdio()[1])  # the taken pair stays for a later call
+    if os.isatty(streams[0]):
+        _explain_terminal()
 
     async def main() -> None:
         set_aside(clean=False)  # which would keep the first call waiting
         await serve_stdio(handler, streams, limits=limits, keepalive=keepalive, on_stop=on_stop)
 
     run_main(main(), watcher=getattr(handler, "stalls", None))
+
+
+def _explain_terminal() -> None:
+    """Tell a person at a terminal what the process waits for: without this line nothing would be shown."""
+    files = [word for word in sys.argv if word.partition(":")[0].endswith(".py") and "__main__" not in word]
+    name = display(files[0], 200) if files else "server.py"
+    sys.stderr.write(
+        f"Waiting for an MCP client on stdin, which is a terminal here (Ctrl-C ends this). To try the server, type\n"
+        f"  interlock list {name}\n  interlock chat {name}\n  interlock run {name} --http\n"
+    )
 
 
 async def serve_stdio(
