@@ -59,8 +59,8 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         roots: Any = self.roots
         if isinstance(roots, str) or not (callable(roots) or isinstance(roots, Sequence | None)):
             raise LocalError(f"roots= is a list of file:// URIs, or a function that gives one, not {roots!r:.60}")
-        if isinstance(self.roots, Sequence):
-            _read_roots(cast("Sequence[Any]", self.roots))
+        if not callable(self.roots):
+            _read_roots(self.roots or ())
 
     async def answer(self, question: Question) -> Result:
         if question.method == "roots/list" and self.roots is not None:
