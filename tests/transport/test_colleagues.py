@@ -1,6 +1,7 @@
 """transport/colleagues.py: workers that find each other by a store, and what they tell each other."""
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -115,6 +116,84 @@ async def test_who_gives_no_sign_of_life_counts_as_dead():
         async with asyncio.timeout(30):
             while await a.alive(b.number):
                 await asyncio.sleep(0.02)
+
+
+async def test_who_gives_no_sign_of_life_counts_as_dead_though_the_clock_was_set_back(monkeypatch):
+    """The wall clock of the machine goes back by an hour at the moment of the death, and with it that of the store."""
+    shift, wall = [0.0], time.time
+    monkeypatch.setattr(time, "time", lambda: wall() + shift[0])
+    async with together(lease=0.2, store=MemoryStore(clock=lambda: time.time())) as ((a, b), _):
+        assert await a.alive(b.number)
+        b._tasks[0].cancel()
+        shift[0] = -3600.0
+        async with asyncio.timeout(30):
+            while await a.alive(b.number):
+                await asyncio.sleep(0.02)
+        assert await a.alive(a.number)
+
+
+async def test_who_lives_is_not_taken_for_dead_when_the_clock_is_set_forward(monkeypatch):
+    shift, wall = [0.0], time.time
+    monkeypatch.setattr(time, "time", lambda: wall() + shift[0])
+    async with together(lease=60.0, store=MemoryStore(clock=lambda: time.time())) as ((a, b), _):
+        shift[0] = 3600.0
+        assert await a.alive(b.number)
+
+
+async def test_a_death_is_seen_by_all_once_one_has_seen_it():
+    async with together(3, lease=0.2) as ((a, b, c), _):
+        b._tasks[0].cancel()
+        async with asyncio.timeout(30):
+            while await a.alive(b.number):
+                await asyncio.sleep(0.02)
+        assert await c._state.get(c._sign_of(b.number)) is None
+        assert not await c.alive(b.number)
+        await b._sign()  # it only stood still
+        assert await a.alive(b.number) and await c.alive(b.number)
+
+
+async def test_one_that_stood_still_judges_nobody_and_hears_that_others_may_have_judged_it(caplog):
+    lapses = []
+
+    async def lapsed():
+        lapses.append("lapsed")
+
+    async with together(lease=0.2) as ((a, b), _):
+        a._on_lapse = lapsed
+        for each in (a, b):
+            each._tasks[0].cancel()  # both of them stand still, as when their machine does
+        await until(lambda: not a.is_seen and not b.is_seen)
+        assert await a.alive(b.number)  # by its lease it is dead, and so is the one who looks
+        await a._sign()
+        assert lapses == ["lapsed"] and a.is_seen
+        assert "worker 1 stood still" in caplog.text and "sessions.lease" in caplog.text
+        assert await a.alive(b.number)  # it has a whole lease to renew its own
+
+
+async def test_a_number_that_is_in_use_when_the_numbers_begin_again_is_left_out():
+    store = MemoryStore()
+    async with together(2, store=store) as (found, _):
+        await store.put("space/workers", b"%d" % ((1 << 20) - 1), until=float("inf"))
+        late = Colleagues(store, "space", 5.0, found[0]._deliver)
+        await late.join()
+        assert late.number == 3
+        await late.leave()
+
+
+async def test_mail_that_may_come_late_waits_for_a_worker_that_stands_still():
+    async with together(lease=0.2) as ((a, b), (_, of_b)):
+        for task in b._tasks:
+            task.cancel()
+        async with asyncio.timeout(30):
+            while await a.alive(b.number):
+                await asyncio.sleep(0.02)
+        assert not await a.send(b.number, Mail("x", "s", b"lost"))
+        assert not await a.send(b.number, Mail("x", "s", b"late"), late=True)
+        assert not await a.send(77, Mail("x", "s"), late=True)
+        assert await a._state.last(a._stream(77)) == 0  # nothing is kept for a worker that never was
+        b._tasks = [asyncio.create_task(b._read(b.number, 0))]
+        await until(lambda: of_b)
+        assert of_b == [("x", b"late", a.number)]
 
 
 async def test_a_message_that_cannot_be_handled_is_dropped_and_the_next_one_read():

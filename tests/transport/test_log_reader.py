@@ -2,10 +2,13 @@
 
 import asyncio
 
+import pytest
+
 from interlock.state.memory_store import MemoryStore
 from interlock.state.store import Bounds
 from interlock.transport.log_reader import LogReader
-from interlock.transport.shared_streams import Log
+from interlock.transport.shared_streams import Log, unanswered
+from interlock.wire.errors import Fenced, StoreFull
 from interlock.wire.sse import EventParser
 
 NAME = (1 << 32) + 2
@@ -156,3 +159,52 @@ async def test_what_is_lost_under_a_reader_ends_its_stream():
     await asyncio.sleep(0.03)
     await log.drop()
     assert (await following).said == [("2", b"a")]
+
+
+async def test_the_log_is_broken_before_anybody_is_told_that_its_writer_is_gone():
+    """The writer may only stand still: what it writes later must not be an answer as well."""
+    log, colleagues = log_of(), Colleagues()
+    await log.append([b'h{"ids":[1,2]}', b'm{"id":1}'])
+    colleagues.dead = True
+    told = (await follow(log, 1, colleagues=colleagues)).said
+    assert [id for id, _ in told] == ["2", None] and b'"id":2' in told[1][1]
+    with pytest.raises(Fenced):
+        await log.append([b'l{"id":2}'])
+    with pytest.raises(Fenced):
+        await log.lasts()
+    colleagues.dead = False
+    assert (await follow(log, 1, colleagues=colleagues)).said == told  # and it stays so
+
+
+class Hurried(Log):
+    """A writer that was taken for dead writes its last answer at the last moment."""
+
+    async def fence(self):
+        await self.append([b'l{"id":1}'])
+        await super().fence()
+
+
+async def test_an_answer_that_was_written_just_before_that_is_the_answer():
+    log, colleagues = Hurried(MemoryStore(), "x", float("inf")), Colleagues()
+    await log.append([b'h{"ids":[1]}', b"m{}"])
+    colleagues.dead = True
+    for _ in range(2):
+        assert (await follow(log, 1, colleagues=colleagues)).said == [("2", b"{}"), ("3", b'{"id":1}')]
+    assert await unanswered(log) == []
+
+
+async def test_nobody_is_told_anything_where_the_log_cannot_be_broken():
+    class Full(MemoryStore):
+        async def append(self, stream, events, *, until, fence=0):
+            if fence:
+                raise StoreFull("no room")
+            return await super().append(stream, events, until=until)
+
+    log, colleagues, call = Log(Full(), "x", float("inf")), Colleagues(), Call()
+    await log.append([b'h{"ids":[1]}', b"m{}"])
+    colleagues.dead = True
+    reader = LogReader(colleagues, log, NAME)
+    assert await reader.begin(1)
+    with pytest.raises(StoreFull):
+        await reader.follow(call, never, last=True)
+    assert call.said == [("2", b"{}")] and not call.ended

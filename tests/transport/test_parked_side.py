@@ -155,3 +155,35 @@ async def test_what_is_no_state_of_ours_is_judged_here(tmp_path, state):
         frame = call_tool("order", **CAN)
         frame["params"] |= {"requestState": state, "inputResponses": {}}
         assert (await ask(worker, frame)).error["code"] == -32602
+
+
+async def test_a_round_whose_worker_stood_still_is_refused_once_and_ends_there(tmp_path):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("order", {"wait": True}, **CAN))).json["result"]
+        colleagues = a.app._sharing.colleagues
+        talk = post(b.app, again(asked, "x", wait=True))
+        await talk.heard(2)
+        colleagues._tasks[0].cancel()  # its lease is not renewed
+        answer = await talk.answer()
+        assert answer.events[-1]["error"]["code"] == -32602
+        assert a.app._side._rounds and not a.ended
+        await colleagues._sign()  # it goes on
+        async with asyncio.timeout(30):
+            while a.app._side._rounds or not a.ended:
+                await asyncio.sleep(0.005)
+
+
+async def test_a_round_that_was_given_up_before_its_worker_read_of_it_never_runs(tmp_path, caplog):
+    async with office(tmp_path / "s.db") as (a, b):
+        asked = (await ask(a, call_tool("order", **CAN))).json["result"]
+        colleagues = a.app._sharing.colleagues
+        for task in colleagues._tasks:
+            task.cancel()  # it stands still, and reads no mail
+        inbox = await colleagues._state.last(colleagues._stream(colleagues.number))
+        refused = await ask(b, again(asked, "one"))
+        assert (refused.status, refused.error["code"]) == (400, -32602)
+        colleagues._tasks[2] = asyncio.get_running_loop().create_task(colleagues._read(colleagues.number, inbox))
+        async with asyncio.timeout(30):
+            while "a message of another worker was dropped: the fence" not in caplog.text:
+                await asyncio.sleep(0.005)
+        assert not a.app._side._rounds and a.ended == 0 and len(a.server.asker.parking) == 1

@@ -69,6 +69,26 @@ class Worker:
         await self.app.settle(0)
         await self.app._let_go()
 
+    async def stand_still(self):
+        """As SIGSTOP would, as far as others can see it: it renews no lease and reads no mail."""
+        colleagues = self.app._sharing.colleagues
+        for task in colleagues._tasks:
+            task.cancel()
+        self._read = [(to, await colleagues._state.last(colleagues._stream(to))) for to in (0, colleagues.number)]
+
+    async def go_on(self, *, renew=True):
+        """What it reads first, or that it has its lease back: after SIGCONT either may come first."""
+        colleagues, start = self.app._sharing.colleagues, asyncio.get_running_loop().create_task
+        if renew:
+            await colleagues._sign()
+        reading = [start(colleagues._read(to, position)) for to, position in self._read]
+        colleagues._tasks = [start(colleagues._live()), *reading]
+
+    async def counts_as_dead(self, number):
+        async with asyncio.timeout(30):
+            while await self.app._sharing.colleagues.alive(number):
+                await asyncio.sleep(0.02)
+
     async def die(self):
         """As kill -9 would: it says nothing to anybody, and nothing of it goes on."""
         sharing = self.app._sharing
@@ -654,6 +674,78 @@ async def test_a_new_stream_after_a_worker_that_died_begins_with_what_may_have_b
         stream = peer.get()
         await until(lambda: stream.sent and len(said(stream)) == 2)
         assert texts(stream) == ["tools/list_changed", "resources/list_changed"]
+        await leave(stream)
+
+
+# --- workers that stand still ---
+
+GONE = "Cancelled: the worker that served this request is gone"
+
+
+@pytest.mark.parametrize("renews_first", [True, False])
+async def test_a_call_whose_worker_stood_still_has_one_outcome(tmp_path, caplog, renews_first):
+    """Others report it as lost; then the worker goes on, with the client's first connection still open."""
+    async with Office(tmp_path, sessions=SHORT) as office, office.open() as peer:
+        running = peer.tool("wait", 7, steps=2)
+        await until(lambda: running.sent and len(said(running)) == 2)
+        first = next(event.id for event in events_of(running) if event.data)
+        await office[0].stand_still()
+        told = await at(peer, office[1]).get(first).answer()
+        assert texts(told) == [1, GONE]
+        if renews_first:
+            await office[0].go_on()
+            await until(lambda: office[0].cancelled)  # the handler says nothing, and ends all the same
+        office[0].go.set()
+        await running.task
+        assert texts(running) == [0, 1]
+        await until(lambda: "has reported it as lost: request (7,)" in caplog.text)
+        assert [texts(await at(peer, worker).get(first).answer()) for worker in office.workers] == [[1, GONE]] * 2
+        assert (office[0].app._sessions.running, office[1].app._sessions.running) == (0, 0)
+        again = at(peer, office[0]).tool("wait", 8, steps=1)  # and serves as before
+        assert texts(await again.answer()) == [0, 1, "waited"]
+
+
+async def test_a_call_that_nobody_asked_for_elsewhere_goes_on_when_its_worker_does(tmp_path):
+    async with Office(tmp_path, sessions=SHORT) as office, office.open() as peer:
+        streaming, plain = peer.tool("wait", 7, steps=1), peer.tool("wait", 8)
+        await until(lambda: streaming.sent and said(streaming))
+        await office[0].stand_still()
+        await office[1].counts_as_dead(1)
+        await office[0].go_on()
+        office[0].go.set()
+        assert texts(await streaming.answer()) == [0, 1, "waited"]
+        assert (await plain.answer()).json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_an_answer_to_a_question_waits_for_a_worker_that_stands_still(tmp_path):
+    async with Office(tmp_path, sessions=SHORT) as office, office.open(can={"roots": {}}) as peer:
+        asking = peer.tool("where", 7)
+        await until(lambda: asking.sent and said(asking))
+        [question] = said(asking)
+        await office[0].stand_still()
+        await office[1].counts_as_dead(1)
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": [{"uri": "file:///x"}]}}
+        assert (await at(peer, office[1]).post(answer).answer()).status == 202
+        await office[0].go_on()
+        assert texts(await asking.answer())[-1] == "file:///x"
+
+
+@pytest.mark.parametrize("renews_first", [True, False])
+async def test_what_a_worker_that_stood_still_says_of_no_request_reaches_who_took_its_place(tmp_path, renews_first):
+    async with Office(tmp_path, sessions=SHORT) as office, office.open() as peer:
+        stream = peer.get()
+        await until(lambda: stream.sent and [event.id for event in events_of(stream) if event.id])
+        primed = last_id(stream)
+        [session] = office[0].app._sessions._by_id.values()
+        await leave(stream)
+        await office[0].stand_still()
+        stream = at(peer, office[1]).get(primed)
+        missed = ["tools/list_changed", "resources/list_changed"]
+        await until(lambda: stream.sent and len(said(stream)) == 2)
+        await session.tell("notifications/message", {"level": "info", "data": "late"})
+        await office[0].go_on(renew=renews_first)
+        await until(lambda: len(said(stream)) == 3)
+        assert texts(stream) == [*missed, "message"]
         await leave(stream)
 
 

@@ -29,17 +29,20 @@ class Slow(MemoryStore):
 @asynccontextmanager
 async def made(*ids, expected=None, keeping=None, store=None, **facts):
     store = store or MemoryStore()
-    tasks, ended = [], []
+    tasks, ended, fenced = [], [], []
 
     def spawn(work):
         tasks.append(asyncio.get_running_loop().create_task(work))
         return tasks[-1]
 
-    logs = Logs(store, "s", 60.0, spawn, ended.append)
+    def on_fence(stream, unsaid):
+        fenced.append((stream.expects, unsaid))
+
+    logs = Logs(store, "s", 60.0, spawn, on_end=ended.append, on_fence=on_fence)
     count = len(ids) if expected is None else expected
     facts = {"events": True, "primed": False, **facts}
     stream = LoggedStream(2, keeping or Keeping(), logs, ids, expected=count, **facts)
-    stream.ends = ended
+    stream.ends, stream.fences = ended, fenced
     yield stream
     if tasks:
         await asyncio.wait(tasks)
@@ -272,3 +275,74 @@ async def test_what_is_read_elsewhere_is_never_too_full_for_a_notification():
             b'{"method":"long"}',
             b'{"method":"told"}',
         ]
+
+
+# --- a worker that was taken for dead ---
+
+
+async def test_nothing_is_said_on_a_stream_whose_log_was_broken_elsewhere():
+    async with made(1, 2) as stream:
+        reader = stream.attach()
+        stream.put(b'{"method":"a"}')
+        await stream.settle()
+        await stream.log.fence()
+        stream.put(b'{"method":"b"}')
+        stream.answer(b'{"id":1}')
+        await stream.settle()
+        assert stream.ended and stream.fences == [(True, [b'{"method":"b"}', b'{"id":1}'])]
+        assert [data for _, data in read(stream, reader)] == [b'{"method":"a"}']
+        stream.answer(b'{"id":2}')
+        stream.close()
+        await stream.settle()
+        assert [data[:1] async for data in stream.log.whole()] == [b"h", b"m", b"x"]
+        assert await unanswered(stream.log) == [1, 2] and stream.ends == []
+
+
+async def test_one_that_says_nothing_hears_of_it_when_it_is_kept_up():
+    async with made(1) as stream:
+        stream.begin()
+        await stream.settle()
+        await stream.lasts()
+        assert not stream.ended
+        await stream.log.fence()
+        await stream.lasts()
+        assert stream.ended and stream.fences == [(True, [])]
+        await stream.lasts()
+        assert len(stream.fences) == 1
+
+
+@pytest.mark.parametrize("silent", [True, False])
+async def test_a_log_that_is_not_kept_any_more_is_not_begun_again(silent):
+    """Its worker stood still for longer than logs are kept: what was told of it meanwhile is not known any more."""
+    async with made(1) as stream:
+        reader = stream.attach()
+        stream.begin()
+        await stream.settle()
+        await stream.log.fence()
+        await stream.log.drop()
+        if silent:
+            await stream.lasts()
+        else:
+            stream.answer(b'{"id":1}')
+            await stream.settle()
+        assert stream.ended and stream.fences and read(stream, reader) == []
+        assert not await stream.log.exists()
+
+
+async def test_one_whose_log_could_not_be_written_goes_on_unless_it_was_broken():
+    store = Slow()
+    store.may.set()
+    async with made(1, store=store) as stream:
+        reader = stream.attach()
+        stream.begin()
+        await stream.settle()
+        store.broken = True
+        stream.put(b'{"method":"a"}')
+        await stream.settle()
+        assert [data for _, data in read(stream, reader)] == [b'{"method":"a"}']
+        store.broken = False
+        await stream.lasts()
+        assert not stream.ended
+        await stream.log.fence()
+        await stream.lasts()
+        assert stream.ended and stream.fences == [(True, [])]

@@ -1,8 +1,8 @@
 """The other processes that serve the same endpoint: who they are, whether they live, and how to tell them something.
 
-Each worker has a number of its own that no other ever had, a lease that says it lives, and an inbox. What concerns all
-goes into one stream that all of them read. Both are streams of a shared store (state/store.py): what was sent is there
-in order, and whoever sent it knows so.
+Each worker has a number of its own that no other ever had, a lease that it renews while it lives (leases.py), and an
+inbox. What concerns all goes into one stream that all of them read. Both are streams of a shared store
+(state/store.py): what was sent is there in order, and its sender knows so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 
 from ..state.store import State
 from ..wire.errors import EventsGone, LocalError, NotOpen, StoreError
+from .leases import LeaseMonitor
 
 __all__ = ["UNUSABLE", "Colleagues", "Mail", "worker_of"]
 
@@ -28,6 +29,7 @@ _COUNTER_BITS = 32  # below a worker's number, in the names it gives: together t
 _WORKERS = 1 << 20  # numbers before they begin again
 _ALL = 0
 _SIGNS = 4  # of life, in the time after which a worker without any counts as dead
+_LEASE_TTL = 86_400.0  # seconds after which the store forgets the lease of a worker that no other has looked for
 _KEPT = 60.0  # seconds that the inbox of a dead worker is there; a living one lengthens them
 _LETTER = 1024  # bytes of a message's data; longer data lies beside it
 _AGAIN = 0.5  # seconds after which a store that failed is asked again
@@ -58,23 +60,33 @@ def worker_of(name: int | str | None) -> int:
 class Colleagues:
     """All workers of one `space` of a store, seen by one of them."""
 
-    def __init__(self, state: State, space: str, lease: float, deliver: Callable[[Mail], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        state: State,
+        space: str,
+        lease: float,
+        deliver: Callable[[Mail], Awaitable[None]],
+        on_lapse: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`on_lapse` is called when this worker has its lease back after it did not renew it in time."""
         self._state = state
         self._space = space
         self._lease = lease
+        self._monitor = LeaseMonitor(lease)
         self._deliver = deliver
+        self._on_lapse = on_lapse
         self.number = 0
         self._names = count(1)
-        self._signed = 0.0  # the loop's time at which it last began to say that it lives, and could
+        self._signed = 0.0  # the loop's time at which its last renewal that succeeded began
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- its own life -----------------------------------------------------------------------------
 
     async def join(self) -> None:
         """Take a number, and read from now on what is sent to it and to all."""
+        self._signed = asyncio.get_running_loop().time()
         self.number = await self._take_number()
         await self._append(self.number, Mail("hello"))  # its inbox begins
-        await self._sign()
         begin = await self._state.last(self._stream(_ALL))
         self._tasks = [
             asyncio.create_task(self._live()),
@@ -93,12 +105,14 @@ class Colleagues:
             await self._state.drop(self._stream(self.number))
 
     async def _take_number(self) -> int:
+        """The next one that is free, with its lease: the numbers begin again some day, and then some are in use."""
         key = f"{self._space}/workers"
         while True:
             entry = await self._state.get(key)
             number = 1 if entry is None else int(entry.value) % (_WORKERS - 1) + 1
             version = 0 if entry is None else entry.version
-            if await self._state.put(key, b"%d" % number, until=math.inf, expect=version):
+            taken = await self._state.put(key, b"%d" % number, until=math.inf, expect=version)
+            if taken and await self._renew(number, expect=0):
                 return number
 
     async def _live(self) -> None:
@@ -112,10 +126,27 @@ class Colleagues:
                 log.warning("! worker %d could not say that it lives: %s", self.number, error)
 
     async def _sign(self) -> None:
-        now, begun = time.time(), asyncio.get_running_loop().time()
-        await self._state.put(self._sign_of(self.number), b"", until=now + self._lease)
-        await self._state.append(self._stream(self.number), [], until=now + _KEPT)
+        begun, gap = asyncio.get_running_loop().time(), self._gap()
+        if gap >= self._lease:
+            self._monitor.pause()
+        await self._renew(self.number)
+        await self._state.append(self._stream(self.number), [], until=time.time() + _KEPT)
         self._signed = begun
+        if gap >= self._lease:
+            log.warning(
+                "! worker %d stood still for %.1f s (lease %g s): calls that other workers have reported as lost are "
+                "cancelled here; run what blocks the event loop in a thread, or raise sessions.lease",
+                *(self.number, gap, self._lease),
+            )
+            if self._on_lapse is not None:
+                await self._on_lapse()
+
+    async def _renew(self, number: int, expect: int | None = None) -> int:
+        until = time.time() + _LEASE_TTL
+        return await self._state.put(self._sign_of(number), self._monitor.renewal(), until=until, expect=expect)
+
+    def _gap(self) -> float:
+        return asyncio.get_running_loop().time() - self._signed
 
     def next_name(self, *, odd: bool = False) -> int:
         """A name that no worker gives a second time; `worker_of` finds who gave it."""
@@ -134,18 +165,34 @@ class Colleagues:
 
     @property
     def is_seen(self) -> bool:
-        """Could it write that it lives? Else others take it for dead, and nothing that is to be kept can be kept."""
-        return asyncio.get_running_loop().time() - self._signed < self._lease
+        """Could it renew its lease? Else others take it for dead, and nothing that is to be kept can be kept."""
+        return self._gap() < self._lease
 
     async def alive(self, number: int) -> bool:
-        return number == self.number or await self._state.get(self._sign_of(number)) is not None
+        """A lease that has expired is deleted, unless it was renewed in between: so all agree that its worker is gone.
 
-    async def send(self, to: int, mail: Mail) -> bool:
-        """False: there is no such worker, or not any more."""
-        if to == 0 or not await self.alive(to):
+        A worker that did not renew its own lease stood still, and judges no other before it knows better."""
+        if number == self.number:
+            return True
+        key = self._sign_of(number)
+        lease = await self._state.get(key)
+        if lease is None:
+            self._monitor.forget(number)
             return False
-        await self._append(to, await self._packed(mail))
-        return True
+        if not self.is_seen or not self._monitor.is_expired(number, lease):
+            return True
+        self._monitor.forget(number)
+        return not await self._state.delete(key, expect=lease.version)
+
+    async def send(self, to: int, mail: Mail, *, late: bool = False) -> bool:
+        """False: there is no such worker, or not any more. With `late` the mail is left in its inbox all the same, if
+        there is one: a worker that stands still reads it when it goes on."""
+        if to == 0:
+            return False
+        alive = await self.alive(to)
+        if alive or (late and await self._state.last(self._stream(to))):
+            await self._append(to, await self._packed(mail))
+        return alive
 
     async def _packed(self, mail: Mail) -> Mail:
         """An inbox is bounded, and its oldest letters go: long ones of one session must not push out another's."""

@@ -82,6 +82,7 @@ class LogReader:
                 said.append(encode_event(event.data[1:], id=event_id(self._name, event.id)))
             if mark in Mark.ENDS:
                 end = mark
+                break
         return b"".join(said), end
 
     async def _read_on(self, is_over: Callable[[], bool]) -> bytes:
@@ -89,16 +90,18 @@ class LogReader:
         try:
             while True:
                 news = await self._log.wait(self._position, self._colleagues.lease / _LOOKS)
-                gone = not news and not await self._colleagues.alive(worker_of(self._name))
-                self._events = await self._log.read(self._position)  # also of one that is gone: its last words
+                if not news and not await self._colleagues.alive(worker_of(self._name)):
+                    await self._log.fence()  # before anything is told: it may only stand still
+                self._events = await self._log.read(self._position)
                 if self._events:
                     return b""
-                if gone or is_over():
+                if is_over():
                     return Mark.BROKEN
         except EventsGone:  # it was trimmed or dropped under us
             return Mark.END
 
     async def _errors(self) -> bytes:
-        """Who waits for an answer that nobody can give any more is told so. Not in the log, so without an id."""
+        """For each request that the log does not answer, and that no worker can answer any more. They are not in the
+        log, so they have no event id."""
         left = await unanswered(self._log)
         return b"".join(encode_event(encode_error(id, _GONE)) for id in left)

@@ -18,12 +18,12 @@ from ..revisions.http_rules import Headers
 from ..revisions.http_side import HttpSide, OfSession
 from ..revisions.parked import Parking
 from ..revisions.rounds import STATE_REFUSED
-from ..wire.errors import InternalError, InvalidParams
+from ..wire.errors import Fenced, InternalError, InvalidParams
 from ..wire.exchange import Principal, Silenced, Work
 from ..wire.frames import ErrorAnswer, Frame, encode_error
 from ..wire.link import Outlet, Patience
 from .colleagues import UNUSABLE, Mail
-from .shared_streams import Log
+from .shared_streams import Log, Mark
 from .sharing import Sharing
 
 __all__ = ["ParkedSide"]
@@ -62,6 +62,7 @@ class ParkedSide(HttpSide):
         self._sharing, self._parking = sharing, parking
         self._rounds: dict[int, tuple[asyncio.Task[None], Silenced | None]] = {}
         sharing.on_ready.append(self._joined)
+        sharing.on_lapse.append(self._check_fences)
         sharing.hear(round=self._serve, round_over=self._give_up)
 
     async def _joined(self) -> None:
@@ -97,29 +98,33 @@ class ParkedSide(HttpSide):
             return _refused(frame)  # and its runs are gone with it
         log = self._log(name)
         try:
-            return await self._follow(log, worker, outlet) or _refused(frame)
-        except asyncio.CancelledError:
-            self._sharing.spawn(self._tell_over(worker, name))
-            raise
-        finally:
+            answer = await self._follow(log, worker, outlet)
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                self._sharing.spawn(self._tell_over(worker, name))
             self._sharing.spawn(log.drop())
+            raise
+        if answer is None:
+            return _refused(
+                frame
+            )  # its log stays a while: the fence in it keeps a worker from going on that stood still
+        self._sharing.spawn(log.drop())
+        return answer
 
     async def _follow(self, log: Log, worker: int, outlet: Outlet) -> bytes | None:
-        """Say here what is said there, until the answer; None: that worker is gone."""
-        position, gone = 0, False
+        """Say here what is said there, until the answer; None: that worker is gone, and locked out."""
+        position, colleagues = 0, self._sharing.colleagues
         while True:
-            events = await log.read(position)
-            for event in events:
+            for event in await log.read(position):
                 position = event.id
                 if event.data[:1] == _ANSWER:
                     return _answer(event.data[1:])
+                if event.data[:1] == Mark.BROKEN:
+                    return None
                 method, params = _notices.decode(event.data[1:])
                 await outlet.tell(method, params)
-            if gone and not events:
-                return None
-            colleagues = self._sharing.colleagues
-            if not await log.wait(position, colleagues.lease / _LOOKS):
-                gone = not await colleagues.alive(worker)
+            if not await log.wait(position, colleagues.lease / _LOOKS) and not await colleagues.alive(worker):
+                await log.fence()
 
     async def _tell_over(self, worker: int, name: int) -> None:
         await self._sharing.colleagues.send(worker, Mail("round_over", number=name))
@@ -134,6 +139,7 @@ class ParkedSide(HttpSide):
         frame, headers = _frames.decode(asked.frame), Headers(asked.headers)
         headers.repeated = frozenset(asked.repeated)
         log = self._log(mail.number)
+        await log.lasts()  # raises where the client was told already that this worker is gone
         outlet = _There(log, asked.address)
         try:
             work = super().request(frame, headers, asked.principal, outlet)
@@ -153,6 +159,14 @@ class ParkedSide(HttpSide):
             exchange.silence()
         if task is not None:
             task.cancel()
+
+    async def _check_fences(self) -> None:
+        """This worker stood still: rounds that were given up elsewhere meanwhile end."""
+        for number in list(self._rounds):
+            try:
+                await self._log(number).lasts()
+            except Fenced:
+                await self._give_up(Mail("round_over", number=number))
 
 
 class _There:

@@ -9,6 +9,7 @@ was opened last.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, cast
 
@@ -29,6 +30,7 @@ from .sharing import Sharing
 
 __all__ = ["SharedSession"]
 
+log = logging.getLogger("interlock.http")
 _ALL = 0
 _LAST_WORDS = 5.0  # seconds for one who told of changes to say what it has heard; not for a client that does not read
 _REASON = 200  # characters of a cancellation's reason, as many as are logged
@@ -41,7 +43,11 @@ class SharedSession(Session):
     ) -> None:
         self._sharing = sharing
         self.keeping = around.keeping
-        self.logs = Logs(sharing.state, f"{sharing.space}/log/{id}", seconds, sharing.spawn, self._stream_ended)
+        self.logs = Logs(
+            *(sharing.state, f"{sharing.space}/log/{id}", seconds, sharing.spawn),
+            on_end=self._stream_ended,
+            on_fence=self._stream_fenced,
+        )
         self.version = 0
         self.saved: SessionRecord | None = None
         """The record as it was last read or written, in that version."""
@@ -154,13 +160,28 @@ class SharedSession(Session):
         if stream.reader is None:
             self.shelve(stream)
 
+    def _stream_fenced(self, stream: LoggedStream, unsaid: list[bytes]) -> None:
+        """Its requests were reported as lost elsewhere: they end here without an answer. What belongs to no request is
+        said on the stream that took the place of this one."""
+        self._around.running -= stream.expects
+        self.forget(stream)
+        if stream in self._standing:
+            self._standing.remove(stream)
+        for id in stream.ids:
+            self._runs.cancel(id)
+        if stream.ids:
+            log.warning("! cancelled, because another worker has reported it as lost: request %.100r", stream.ids)
+        elif self._end is None:
+            for message in unsaid:
+                self.say(message)
+
     def shelve(self, stream: Stream) -> None:
         """It is in its log, if it is anywhere; that is kept a while, and not beside more than a shelf holds."""
         self.forget(stream)
         if isinstance(stream, LoggedStream) and stream.log.size:
             spawn = self._sharing.spawn  # and nothing of this session, which may end before
-            log, shelf = stream.log, self._around.shelf
-            shelf.put(log, log.size, lambda kept: spawn(kept.drop()), taken=stream.taken, caller=self.caller)
+            kept_log, shelf = stream.log, self._around.shelf
+            shelf.put(kept_log, kept_log.size, lambda kept: spawn(kept.drop()), taken=stream.taken, caller=self.caller)
 
     def open_streams(self) -> list[LoggedStream]:
         return [stream for stream in self._streams.values() if isinstance(stream, LoggedStream) and not stream.ended]

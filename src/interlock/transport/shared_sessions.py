@@ -57,6 +57,7 @@ class SharedSessions(Sessions):
         self._sharing = sharing
         self._upkeep: asyncio.Task[None] | None = None
         sharing.on_ready.append(self._joined)
+        sharing.on_lapse.append(self._check_fences)
         sharing.hear(
             changed=self._changed,
             ended=self._ended_elsewhere,
@@ -145,7 +146,7 @@ class SharedSessions(Sessions):
         if to == _TO_ALL:
             await self._sharing.colleagues.tell_all(mail)
         else:
-            await self._sharing.colleagues.send(to, mail)
+            await self._sharing.colleagues.send(to, mail, late=True)
 
     # --- the record -------------------------------------------------------------------------------
 
@@ -375,6 +376,12 @@ class SharedSessions(Sessions):
                     await self._look_after(_shared(session))
                 except (*UNUSABLE, TurnedAway):
                     pass  # the store does not answer: the next round sees to it
+
+    async def _check_fences(self) -> None:
+        """This worker stood still: what was reported as lost meanwhile ends."""
+        streams = [stream for session in self._by_id.values() for stream in _shared(session).open_streams()]
+        for stream in streams:
+            await stream.lasts()
 
     async def _look_after(self, session: SharedSession) -> None:
         """What is in use lasts; what has ended elsewhere, or is not used here, is forgotten here."""

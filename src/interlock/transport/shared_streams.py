@@ -1,11 +1,12 @@
 """Streams of a session that any worker can read: what is said is in the log of a shared store before it is sent.
 
 The worker on which a request runs is the only one that writes its log. Its own response reads along in memory; a client
-that comes back to another worker reads the log there, from its place on to the end. Of a stream without an end whose
-worker is gone, that is the end.
+that comes back to another worker reads the log there, from its place on to the end. Where the writer of a log is gone,
+its reader breaks the log with a fence before the client is told so: a worker that only stood still can write nothing
+more, and ends what it did. So a request has one outcome, whichever worker is asked.
 
-A log begins with a head, which says whose requests it answers, and ends with a mark. A stream that ends before it has
-begun has none: it is a response in one piece, which nobody can come back for.
+A log begins with a head, which names the requests it answers. The first end mark in it is its end. A stream that ends
+before it has begun has no log: it is a response in one piece, which cannot be resumed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 
 from ..state.store import Event, State
-from ..wire.errors import EventsGone
+from ..wire.errors import EventsGone, Fenced
 from ..wire.frames import Id
 from .colleagues import UNUSABLE
 from .http_streams import Keeping, Reader, Stream
@@ -28,8 +29,10 @@ __all__ = ["Head", "Log", "LoggedStream", "Logs", "Mark", "unanswered"]
 
 log = logging.getLogger("interlock.http")
 _ENDED_SECONDS = 120.0  # that the log of a stream is kept behind its end
+_READER_FENCE = 1  # of a reader that breaks a log; its writer appends with 0
 Spawn = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 OnEnd = Callable[[Stream], None]
+OnFence = Callable[["LoggedStream", list[bytes]], None]
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -71,9 +74,14 @@ class Log:
         self.size += sum(map(len, events))
         return await self._state.append(self._name, events, until=time.time() + seconds)
 
-    async def lasts(self) -> None:
-        """It goes on being kept though nothing is said."""
-        await self._state.append(self._name, [], until=time.time() + self._seconds)
+    async def lasts(self) -> bool:
+        """Keep it, though nothing is said. False: there is none. Raises `Fenced` where a reader has broken it."""
+        return await self._state.append(self._name, [], until=time.time() + self._seconds) > 0
+
+    async def fence(self) -> None:
+        """Lock out the writer, which is gone: the log breaks off here, if the writer has not ended it before."""
+        until = time.time() + min(self._seconds, _ENDED_SECONDS)
+        await self._state.append(self._name, [Mark.BROKEN], until=until, fence=_READER_FENCE)
 
     async def exists(self) -> bool:
         return await self._state.last(self._name) > 0
@@ -97,11 +105,14 @@ class Log:
 
 
 class Logs:
-    """All logs of one session. `spawn` begins what is not waited for, `on_end` hears of streams that have ended."""
+    """All logs of one session. `spawn` begins what is not waited for, `on_end` is called with a stream that has ended,
+    `on_fence` with one whose log was broken elsewhere and the messages that did not get into it."""
 
-    def __init__(self, state: State, session: str, seconds: float, spawn: Spawn, on_end: OnEnd) -> None:
+    def __init__(
+        self, state: State, session: str, seconds: float, spawn: Spawn, *, on_end: OnEnd, on_fence: OnFence
+    ) -> None:
         self._state, self._session, self._seconds = state, session, seconds
-        self.spawn, self.on_end = spawn, on_end
+        self.spawn, self.on_end, self.on_fence = spawn, on_end, on_fence
 
     def of(self, stream: int) -> Log:
         return Log(self._state, f"{self._session}/{stream}", self._seconds)
@@ -118,6 +129,8 @@ async def unanswered(log: Log) -> list[Id]:
                 answer = _answers.decode(data[1:])
                 if answer.method is None and answer.id in left:
                     left.remove(answer.id)
+            if data[:1] in Mark.ENDS:
+                break
     except EventsGone:
         return []
     return left
@@ -131,12 +144,14 @@ class LoggedStream(Stream):
     ) -> None:
         super().__init__(name, keeping, expected=expected, **facts)
         self.log = logs.of(name)
-        self._ids, self._spawn, self._on_end = ids, logs.spawn, logs.on_end
+        self.ids = ids
+        """Of the requests that it answers."""
+        self._logs = logs
         self._waiting: list[tuple[bytes, Any]] = []
         self._waiting_bytes = 0
         self._writer: asyncio.Task[None] | None = None
         self._logged = self._ending = self._failed = False
-        self._head = 0
+        self._head = self._next = 0
         self.followed = False
         """Does somebody read it at another worker?"""
         self.claims = 0
@@ -196,34 +211,58 @@ class LoggedStream(Stream):
     def _say(self, mark: bytes, what: Any = None) -> None:
         if not self._logged:
             self._logged = True
-            self._waiting.append((Mark.HEAD, msgspec.json.encode(Head(self._ids))))
+            self._waiting.append((Mark.HEAD, msgspec.json.encode(Head(self.ids))))
             self._waiting.extend((Mark.MESSAGE, message) for message in self.take_unread())
         self._waiting.append((mark, what))
         self._waiting_bytes += len(what) if isinstance(what, bytes) else 0
         if self._writer is None:
-            self._writer = self._spawn(self._write())
+            self._writer = self._logs.spawn(self._write())
 
     async def _write(self) -> None:
         """All that waits at once, until nothing does."""
         while self._waiting:
             said, self._waiting, self._waiting_bytes = self._waiting, [], 0
             last = any(mark in Mark.ENDS for mark, _ in said)
-            number = await self._commit([mark + (what or b"") for mark, what in said if mark], last)
+            try:
+                number = await self._commit([mark + (what or b"") for mark, what in said if mark], last)
+            except Fenced:
+                self._lock_out(said)
+                break
             for mark, what in said:
                 number = self._show(mark, what, number)
             self._wake()
         self._writer = None
 
     async def _commit(self, events: list[bytes], last: bool) -> int:
-        """The number of the first one. What could not be written is said all the same, but cannot be resumed: never
-        is anything written behind a gap."""
+        """The number of the first one. What could not be written is said all the same, but cannot be resumed: nothing
+        is ever written after a gap. Raises `Fenced` where it must not be said: another worker has reported that no
+        answer will come."""
         if events and not self._failed:
             try:
-                return await self.log.append(events, last=last) - len(events) + 1
-            except Exception as error:  # whoever waits for it has waited long enough
+                return await self._append_log(events, last)
+            except Fenced:
+                raise
+            except Exception as error:  # the caller has waited long enough
                 log.warning("! a stream cannot be resumed: %s", error)
                 self._failed = True
         return self.last + 1
+
+    async def _append_log(self, events: list[bytes], last: bool) -> int:
+        number = await self.log.append(events, last=last)
+        first = number - len(events) + 1
+        if self._head and first != self._next:
+            await self.log.drop()
+            raise Fenced("the log has ended, and this would be another one")
+        self._next = number + 1
+        return first
+
+    def _lock_out(self, said: list[tuple[bytes, Any]]) -> None:
+        """A reader at another worker took this one for dead: nothing more is said here."""
+        unsaid = [what for mark, what in (*said, *self._waiting) if mark == Mark.MESSAGE]
+        self._waiting, self._waiting_bytes = [], 0
+        self._logs.on_fence(self, unsaid)
+        self.ended = self._ending = self._failed = True
+        self._wake()
 
     def _show(self, mark: bytes, what: Any, number: int) -> int:
         """Let who reads here see it; the number of the next one."""
@@ -241,7 +280,7 @@ class LoggedStream(Stream):
                 self._append_here(what)
         if mark in Mark.ENDS:
             self.ended = True
-            self._on_end(self)
+            self._logs.on_end(self)
         return number + 1
 
     def _append_here(self, message: bytes) -> None:
@@ -255,9 +294,15 @@ class LoggedStream(Stream):
         reader.until, reader.retry = self.last, retry
 
     async def lasts(self) -> None:
-        """It goes on, though nothing is said."""
-        if self._logged:
-            await self.log.lasts()
+        """It goes on, though nothing is said; or it ends, where its log was broken or is not kept any more."""
+        if not self._head or self.ended:
+            return
+        try:
+            kept = await self.log.lasts() or self._failed
+        except Fenced:
+            kept = False
+        if not kept:
+            self._lock_out([])
 
     async def noted(self) -> None:
         """Its log has begun, or never will."""
@@ -290,7 +335,7 @@ class LoggedStream(Stream):
         """What was on it is said elsewhere: nobody shall come back for it here."""
         self.ended = self._failed = True
         if self._logged:
-            self._spawn(self._drop())
+            self._logs.spawn(self._drop())
 
     async def _drop(self) -> None:
         try:

@@ -48,6 +48,9 @@ class Sharing:
         self.colleagues: Colleagues
         self.on_ready: list[Callable[[], Awaitable[None]]] = []
         """Called once the store is open and the worker has its number."""
+        self.on_lapse: list[Callable[[], Awaitable[None]]] = []
+        """Called when this worker has its lease back after it did not renew it in time: others may have reported that
+        its calls are lost."""
         self._heard: dict[str, Heard] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._joining: asyncio.Task[None] | None = None
@@ -77,7 +80,7 @@ class Sharing:
     async def _join(self) -> None:
         try:
             self.state = self._opened = self._opened or self._open()
-            self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver)
+            self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver, self._lapsed)
             await self.colleagues.join()
             for each in self.on_ready:
                 await each()
@@ -97,6 +100,10 @@ class Sharing:
         heard = self._heard.get(mail.kind)
         if heard is not None:
             await heard(mail)
+
+    async def _lapsed(self) -> None:
+        for each in self.on_lapse:
+            await each()
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin what nobody waits for; it has its time when the process stops."""

@@ -1,0 +1,91 @@
+"""transport/leases.py: a worker is dead when its lease was not renewed, whatever the wall clock says."""
+
+import pytest
+
+from interlock.state.store import Entry
+from interlock.transport import leases
+from interlock.transport.leases import LeaseMonitor, read_boot_id
+
+
+class Clock:
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def entry(value, version=1):
+    return Entry("worker/7", value, version, 0.0, "")
+
+
+def pair(boot="b", other="b"):
+    """Two workers, their clock, and the lease of the second as the first reads it."""
+    clock = Clock()
+    return LeaseMonitor(5.0, clock=clock, boot=boot), LeaseMonitor(5.0, clock=clock, boot=other), clock
+
+
+def test_a_lease_of_this_machine_expires_by_the_clock_that_all_processes_share():
+    mine, theirs, clock = pair()
+    lease = entry(theirs.renewal())
+    clock.now += 4.9
+    assert not mine.is_expired(7, lease)
+    clock.now += 0.1
+    assert mine.is_expired(7, lease)
+    assert LeaseMonitor(5.0, clock=clock, boot="b").is_expired(7, lease)  # also for one that has just begun
+    assert not mine.is_expired(7, entry(theirs.renewal(), 2))
+
+
+@pytest.mark.parametrize(("boot", "other"), [("b", "another"), ("", ""), ("b", "")])
+def test_a_lease_of_another_machine_expires_once_it_was_watched_for_the_whole_time(boot, other):
+    mine, theirs, clock = pair(boot, other)
+    clock.now += 100
+    lease = entry(theirs.renewal())
+    clock.now += 100
+    assert not mine.is_expired(7, lease)  # the first look
+    clock.now += 4.9
+    assert not mine.is_expired(7, lease)
+    assert not mine.is_expired(7, renewed := entry(theirs.renewal(), 2))
+    clock.now += 4.9
+    assert not mine.is_expired(7, renewed)
+    clock.now += 0.1
+    assert mine.is_expired(7, renewed)
+    mine.forget(7)
+    assert not mine.is_expired(7, renewed)
+
+
+@pytest.mark.parametrize("value", [b"", b"\xc1", b"\x92\xa1b\xa1x", b"\x91\xa1b"])
+def test_a_lease_that_cannot_be_read_is_watched(value):
+    mine, _, clock = pair()
+    assert not mine.is_expired(7, entry(value))
+    clock.now += 5
+    assert mine.is_expired(7, entry(value))
+
+
+@pytest.mark.parametrize("other", ["b", "another"])
+def test_one_that_stood_still_itself_gives_the_others_a_whole_lease(other):
+    mine, theirs, clock = pair("b", other)
+    lease = entry(theirs.renewal())
+    assert not mine.is_expired(7, lease)
+    clock.now += 100
+    mine.pause()
+    assert not mine.is_expired(7, lease)
+    clock.now += 4.9
+    assert not mine.is_expired(7, lease)
+    clock.now += 0.1
+    assert mine.is_expired(7, lease)
+
+
+def test_the_leases_that_are_watched_are_bounded(monkeypatch):
+    monkeypatch.setattr(leases, "MAX_WATCHED", 10)
+    mine, _, _ = pair()
+    for worker in range(1, 100):
+        mine.is_expired(worker, entry(b"", worker))
+    assert len(mine._watched) <= 10
+
+
+def test_a_boot_has_one_name_in_all_processes(monkeypatch, tmp_path):
+    if leases._BOOT_ID.exists():
+        assert read_boot_id() == leases._BOOT_ID.read_text().strip() != ""
+    monkeypatch.setattr(leases, "_BOOT_ID", tmp_path / "not there")
+    assert read_boot_id.__wrapped__() == ""
