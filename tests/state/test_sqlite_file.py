@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from interlock.state import sqlite_file
-from interlock.state.sqlite_file import connect, told
+from interlock.state.sqlite_file import StoreFile, connect, told
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.wire.errors import LocalError, StoreError, StoreFull
 from support.stores import FOREVER, opened
@@ -102,7 +102,7 @@ async def test_a_file_that_stays_locked_is_told_and_works_again_afterwards(tmp_p
         assert await store.put("k", b"new", until=FOREVER)
 
 
-async def test_a_full_disk_is_told_as_no_room_and_nothing_is_half_written(tmp_path, monkeypatch):
+async def test_a_full_disk_is_told_as_such_and_nothing_is_half_written(tmp_path, monkeypatch):
     def small(*args, **options):
         connection = connect(*args, **options)
         connection.execute("PRAGMA max_page_count = 40")
@@ -111,8 +111,9 @@ async def test_a_full_disk_is_told_as_no_room_and_nothing_is_half_written(tmp_pa
     monkeypatch.setattr("interlock.state.sqlite_file.connect", small)
     async with opened("sqlite", tmp_path) as store:
         await store.append("s", [b"fits"], until=FOREVER)
-        with pytest.raises(StoreFull, match="disk is full"):
+        with pytest.raises(StoreError, match=r"disk is full.*free some space") as full:
             await store.append("s", [b"small", bytes(500_000)], until=FOREVER)
+        assert not isinstance(full.value, StoreFull)  # that is for bounds of the store
         assert await store.last("s") == 1
         assert await store.append("s", [b"fits too"], until=FOREVER) == 2
 
@@ -179,6 +180,27 @@ async def test_a_file_that_is_taken_away_is_not_made_anew_while_it_is_in_use(tmp
     entry = await store.get("key")
     assert entry is not None and entry.value == b"value"
     await store.close()
+
+
+async def test_a_file_that_was_deleted_and_made_again_is_refused_though_it_has_the_same_inode(tmp_path, monkeypatch):
+    """An inode is given again once nothing holds it open: a store that has heard of the deletion does not."""
+    monkeypatch.setattr(StoreFile, "_now", lambda self: (1, 2) if self.path.exists() else None)
+    path = tmp_path / "store.db"
+    store, other = SQLiteStore(path), SQLiteStore(path)
+    await store.put("key", b"value", until=FOREVER)
+    for each in tmp_path.iterdir():
+        each.rename(each.with_name("old " + each.name))
+    for work in (store.get("key"), store.put("key", b"other", until=FOREVER)):
+        with pytest.raises(StoreError, match="moved, deleted or replaced"):
+            await work
+    await other.put("key", b"new", until=FOREVER)  # a process that is started now makes another store
+    for work in (store.get("key"), store.put("key", b"other", until=FOREVER), store.get("key")):
+        with pytest.raises(StoreError, match=r"moved, deleted or replaced.*restart"):
+            await work
+    entry = await other.get("key")
+    assert entry is not None and entry.value == b"new"
+    await store.close()
+    await other.close()
 
 
 def test_a_database_in_memory_is_refused_where_it_is_named():

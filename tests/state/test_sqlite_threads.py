@@ -11,7 +11,7 @@ from interlock.state.sqlite_threads import Reader, Writer
 from interlock.state.sqlite_turn import Turn
 from interlock.state.store import DEFAULT_BOUNDS
 from interlock.state.waiting import Waiters
-from interlock.wire.errors import EventsGone, NotOpen, StoreError, StoreFull
+from interlock.wire.errors import EventsGone, NotOpen, StoreError
 from support.stores import FOREVER, Clock, opened
 
 
@@ -75,7 +75,7 @@ async def test_too_many_who_wait_for_the_disk_are_refused(tmp_path, monkeypatch)
     writer, gate = make(Writer, tmp_path), threading.Event()
     waiting = [asyncio.create_task(writer.do(lambda turn: gate.wait(30))) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(StoreFull, match="too slow"):
+    with pytest.raises(StoreError, match="too slow"):
         await writer.do(number)
     gate.set()
     await asyncio.gather(*waiting)
@@ -88,7 +88,7 @@ async def test_too_many_bytes_that_wait_are_refused(tmp_path, monkeypatch):
     writer, gate = make(Writer, tmp_path), threading.Event()
     waiting = asyncio.create_task(writer.do(lambda turn: gate.wait(30), size=101))
     await asyncio.sleep(0)
-    with pytest.raises(StoreFull, match="101 bytes"):
+    with pytest.raises(StoreError, match="101 bytes"):
         await writer.do(number)
     gate.set()
     await waiting

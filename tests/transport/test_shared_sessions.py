@@ -8,6 +8,8 @@ import pytest
 
 from interlock import Context, Server
 from interlock.revisions.http_session_rules import TurnedAway
+from interlock.state import sqlite_file
+from interlock.state.sqlite_file import connect
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.state.store import Bounds
 from interlock.transport.colleagues import Mail
@@ -750,6 +752,31 @@ async def test_what_a_worker_that_stood_still_says_of_no_request_reaches_who_too
 
 
 # --- the store ---
+
+
+async def test_a_full_disk_is_not_told_as_too_many_sessions(tmp_path, caplog, monkeypatch):
+    def small(*arguments, **options):
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA max_page_count = 60")
+        return connection
+
+    monkeypatch.setattr(sqlite_file, "connect", small)
+    store = SQLiteStore(tmp_path / "state.db")
+    app = HttpApp(Server("s"), state=store)
+    async with OverSession(app):
+        pass
+    for size in (50_000, 5_000, 500, 50):
+        with pytest.raises(StoreError, match="the disk is full"):
+            for number in range(10_000):
+                await store.put(f"{size} {number}", bytes(size), until=float("inf"))
+    refused = await send(app, "POST", OverSession(app).hello).answer()
+    assert (refused.status, refused.headers["retry-after"]) == (503, "10")
+    assert refused.error["message"] == "The server could not write the session to its store: try again later"
+    assert "a session could not be written" in caplog.text and "state.db: the disk is full" in caplog.text
+    assert len(app._sessions) == 0
+    await app.settle(0)
+    await app._let_go()
+    await store.close()
 
 
 async def test_a_store_that_does_not_answer_is_503(tmp_path, caplog):

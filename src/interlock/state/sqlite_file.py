@@ -14,18 +14,21 @@ import time
 from pathlib import Path
 
 from ..wire.display import display
-from ..wire.errors import LocalError, StoreError, StoreFull
+from ..wire.errors import LocalError, StoreError
 
 __all__ = ["BUSY_SECONDS", "StoreFile", "connect", "told"]
 
 BUSY_SECONDS = 10.0  # for another process to end its transaction; then `StoreError`
 _MARK = 0x1A7E10C5  # application id in the header: this file is a store of ours
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _JOURNAL_BYTES = 64 * 1024 * 1024  # to which the journal is cut after it was larger
 _BEGIN_ANEW = "move it away with its -wal and -shm to begin anew"
+_REPLACED = "moved, deleted or replaced while it was in use: put it back, or restart all processes that use it"
 _NO_FILE = ":memory:"  # what SQLite takes for a database that is only one connection's
 _making = threading.Lock()
 _SCHEMA = """
+CREATE TABLE identity (id BLOB NOT NULL);
+INSERT INTO identity VALUES (randomblob(16));
 CREATE TABLE totals (
     seq INTEGER NOT NULL, highest INTEGER NOT NULL, entries INTEGER NOT NULL, entries_bytes INTEGER NOT NULL,
     streams INTEGER NOT NULL, events_bytes INTEGER NOT NULL, swept REAL NOT NULL);
@@ -45,26 +48,44 @@ CREATE INDEX events_at ON events (at);
 
 
 class StoreFile:
-    """The file that a store began with. Another one at its path is another store, with other sessions and workers: who
-    went over to it would disagree with who did not, so nobody does until it is opened again."""
+    """The file that a store began with. Another file at its path is another store, with other sessions and workers, and
+    is refused until the store is opened again: processes that switched to it would disagree with those that did not."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if os.fspath(path) == _NO_FILE:  # each of our threads would have a store of its own
             raise LocalError(f"{_NO_FILE} is no file, and nobody could share it: name one, or leave it out")
         self.path = Path(path).absolute()  # a handler may change the folder of the process
-        self._found: tuple[int, int] | None = None
+        self._lock = threading.Lock()
+        self._place: tuple[int, int] | None = None
+        self._identity: bytes | None = None
 
     def connect(self, *, durable: bool) -> sqlite3.Connection:
         self.check()
         connection = connect(self.path, durable=durable)
-        self._found = self._found or self._now()
+        try:
+            self._identify(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
+    def _identify(self, connection: sqlite3.Connection) -> None:
+        """The inode of a deleted file is given to the next one once no connection holds it open: only the id inside
+        tells the two apart."""
+        [identity] = connection.execute("SELECT id FROM identity").fetchone()
+        with self._lock:
+            if self._identity is None:
+                self._identity, self._place = identity, self._now()
+        if identity != self._identity:
+            raise self._replaced()
+
     def check(self) -> None:
-        """Raises if the path leads elsewhere by now."""
-        if self._found is not None and self._found != self._now():
-            told = "moved, deleted or replaced while it was in use: put it back, or start anew all who use it"
-            raise StoreError(f"{display(str(self.path), 300)}: {told}")
+        """Raises if the path leads elsewhere by now. Exact while a connection is open."""
+        if self._place is not None and self._place != self._now():
+            raise self._replaced()
+
+    def _replaced(self) -> StoreError:
+        return StoreError(f"{display(str(self.path), 300)}: {_REPLACED}")
 
     def _now(self) -> tuple[int, int] | None:
         try:
@@ -101,7 +122,7 @@ def told(error: Exception, path: Path) -> StoreError:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreError(f"{where}: damaged, or no store at all; {_BEGIN_ANEW}")
     if code == sqlite3.SQLITE_FULL:
-        return StoreFull(f"{where}: the disk is full")
+        return StoreError(f"{where}: the disk is full, or the quota of this account; free some space")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or isinstance(error, OSError):
         return StoreError(f"{where}: cannot be opened for writing ({display(str(error), 200)})")
     return StoreError(f"{where}: {display(str(error), 200)}")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..wire.errors import InterlockError, NotOpen, StoreError, StoreFull
+from ..wire.errors import InterlockError, NotOpen, StoreError
 from ..wire.limits import MIB
 from .sqlite_entries import purge_entries
 from .sqlite_file import StoreFile, told
@@ -28,7 +28,7 @@ __all__ = ["POLL_SECONDS", "Reader", "Work", "Writer"]
 POLL_SECONDS = 0.01  # after which news of another process is seen, while somebody waits
 _SWEEP_SECONDS = 1.0  # between two cleanings, of whichever process
 _TOMB_SECONDS = 5.0  # for which an ended stream can still be seen to have ended
-_WAITING, _WAITING_BYTES = 10_000, 256 * MIB  # jobs that wait for the disk; a further one raises `StoreFull`
+_WAITING, _WAITING_BYTES = 10_000, 256 * MIB  # jobs that wait for the disk; a further one raises `StoreError`
 _TOGETHER = 512  # jobs in one transaction
 
 Work = Callable[[Turn], Any]
@@ -88,7 +88,7 @@ class _Thread:
         if self._process not in (0, os.getpid()):
             raise StoreError("a store that was in use before the process forked: make one in each process")
         if self._jobs >= _WAITING or self._bytes > _WAITING_BYTES:
-            raise StoreFull(
+            raise StoreError(
                 f"{self._jobs} jobs with {self._bytes} bytes wait for {self._file.path}: the disk is too slow"
             )
 

@@ -48,6 +48,8 @@ _UPKEEP = 4  # looks at what is kept here, in the shortest time after which a se
 _TO_ALL = 0
 _NO_STORE = InternalError("The store of the sessions does not answer: try again")
 _FAILED = HttpRefusal.saying(503, _NO_STORE, ("retry-after", "1"))
+_UNWRITTEN = InternalError("The server could not write the session to its store: try again later")
+_NOT_WRITTEN = HttpRefusal.saying(503, _UNWRITTEN, ("retry-after", "10"))
 _TOO_LARGE = HttpRefusal.saying(400, "What was said about the client is too large to be kept")
 
 
@@ -231,8 +233,8 @@ class SharedSessions(Sessions):
         except StoreFull:
             refusal = FULL
         except UNUSABLE as error:
-            log.warning("! a session could not be written: %s", error)
-            refusal = _FAILED
+            log.error("! a session could not be written: %s", error)
+            refusal = _NOT_WRITTEN
         except LocalError:
             refusal = _TOO_LARGE
         if not session.version:
