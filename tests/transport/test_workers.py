@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import interlock
-from interlock.transport.workers import check_can_fork
+from interlock.transport import workers
+from interlock.transport.workers import check_can_fork, check_heartbeat
 from interlock.wire.errors import LocalError
 from interlock.wire.sse import EventParser
 
@@ -78,10 +79,13 @@ class Line:
         self.http = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
 
     def ask(self, verb, frame=None, **headers):
+        self.begin(verb, frame, **headers)
+        return self.http.getresponse()
+
+    def begin(self, verb, frame=None, **headers):
         body = None if frame is None else json.dumps(frame).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.http.request(verb, "/mcp", body, {**HEADERS, **named})
-        return self.http.getresponse()
 
     def close(self):
         self.http.close()
@@ -141,9 +145,16 @@ class Client:
         assert (answer.status, answer.read()) == (202, b"")
 
     def call(self, line, tool, **arguments):
+        return self.ask(line, "POST", self._frame(tool, arguments))
+
+    def call_unread(self, line, tool, **arguments):
+        """Its answer is on the line when somebody reads it."""
+        line.begin("POST", self._frame(tool, arguments), mcp_session_id=self.session)
+
+    def _frame(self, tool, arguments):
         self._last += 1
         params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": 1}}
-        return self.ask(line, "POST", {"jsonrpc": "2.0", "id": self._last, "method": "tools/call", "params": params})
+        return {"jsonrpc": "2.0", "id": self._last, "method": "tools/call", "params": params}
 
     def result(self, line, tool, **arguments):
         answer = self.call(line, tool, **arguments)
@@ -242,6 +253,153 @@ def test_when_a_worker_is_killed_its_streams_end_elsewhere_and_another_takes_its
         assert numbers == list(range(len(numbers)))  # no gap, no duplicate
         until(lambda: len(set(children_of(many[0].pid)) - {victim}) == 2)
         until(lambda: set(client.lines()) == {second, *children_of(many[0].pid)})  # the session goes on
+
+
+def outcomes(client, first, *pids):
+    """How a call ended, asked for twice at each of these workers: a stream may end without an answer, once."""
+
+    def look(pid):
+        told = Events(client.ask(client.to(pid), "GET", last_event_id=first)).rest()
+        return short(frame for frame in told if "params" not in frame)
+
+    return [until(lambda pid=pid: look(pid)) for pid in pids * 2]
+
+
+GONE = "Cancelled: the worker that served this request is gone"
+
+
+def test_a_worker_that_was_stopped_and_goes_on_gives_no_second_answer(many):
+    with Client(many[1]) as client:
+        (victim, a), (second, b) = client.lines().items()
+        stream = Events(client.call(a, "steps", count=20))
+        stream.next()
+        first = stream.last
+        os.kill(victim, signal.SIGSTOP)
+        try:
+            told = Events(client.ask(b, "GET", last_event_id=first)).rest()
+        finally:
+            os.kill(victim, signal.SIGCONT)
+        assert short(told)[-1] == GONE
+        assert all("params" in frame for frame in stream.rest())  # the connection that was open all the time
+        assert outcomes(client, first, victim, second) == [[GONE]] * 4
+
+
+def test_a_handler_that_blocks_the_loop_gives_no_second_answer(many):
+    with Client(many[1]) as client:
+        (victim, a), (second, b) = client.lines().items()
+        stream = Events(client.call(a, "steps", count=10**6))
+        stream.next()
+        first = stream.last
+        blocked = client.to(victim)
+        client.call_unread(blocked, "block", seconds=3)
+        told = Events(client.ask(b, "GET", last_event_id=first)).rest()
+        assert short(told)[-1] == GONE
+        assert all("params" in frame for frame in stream.rest())
+        answer = json.loads(blocked.http.getresponse().read())  # of this one nobody was told anything else
+        assert answer["result"]["content"][0]["text"] == "done"
+        assert outcomes(client, first, victim, second) == [[GONE]] * 4
+
+
+# --- workers that are stuck ---
+
+
+@pytest.mark.parametrize("how", ["blocked", "stopped"])
+def test_a_worker_that_gives_no_heartbeat_is_killed_and_replaced(tmp_path, how):
+    with running(MANY, tmp_path / "state.db", "1") as process, Client(port_of(process)) as client:
+        lines = client.lines()
+        (victim, a), (second, _) = lines.items()
+        if how == "blocked":
+            client.call_unread(a, "block", seconds=600)
+        else:
+            os.kill(victim, signal.SIGSTOP)
+        told = process.stderr.readline()
+        while "gave no heartbeat" not in told:
+            assert told, "it ended"
+            told = process.stderr.readline()
+        assert f"worker {victim} gave no heartbeat for 1 s and is killed" in told
+        assert "run its work in a thread; heartbeat_timeout=0" in told
+        until(lambda: victim not in children_of(process.pid) and len(children_of(process.pid)) == 2)
+        assert second in children_of(process.pid)
+        until(lambda: victim not in client.lines())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT) == 0
+
+
+class Watched:
+    """A supervisor of one worker, with a clock that goes on only while it waits."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.passes, self.said, self.killed = 100.0, 0.0, b"", []
+        self.read, self.write = os.pipe()
+        monkeypatch.setattr(workers.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(workers, "_readable", self.readable)
+        monkeypatch.setattr(workers.os, "kill", lambda pid, number: self.killed.append((pid, number)))
+        self.supervisor = workers._Supervisor(lambda line: None, 1, 5.0, lambda: None, 60.0)
+        self.supervisor._children[7] = workers._Child(7, self.read, self.now)
+
+    def readable(self, descriptors, timeout):
+        self.now += self.passes
+        return [self.read] if self.said and self.read in descriptors else []
+
+    def wait(self, passes, said=b""):
+        """So long, at whose end this came from the worker; was it killed?"""
+        self.passes, self.said = passes, said
+        if said:
+            os.write(self.write, said)
+        self.supervisor._wait(-1)
+        self.supervisor._kill_stuck()
+        return bool(self.killed)
+
+    def close(self):
+        for descriptor in (self.read, self.write):
+            os.close(descriptor)
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    found = Watched(monkeypatch)
+    yield found
+    found.close()
+
+
+def test_a_worker_is_killed_once_and_only_after_the_whole_time_without_a_heartbeat(watched, capfd):
+    assert not watched.wait(1000)  # it starts as slowly as it does
+    assert not watched.wait(1, b".")
+    assert not watched.wait(59) and not watched.wait(0.5, b"...") and not watched.wait(59.5)
+    assert watched.wait(0.5) and watched.wait(100)
+    assert watched.killed == [(7, signal.SIGKILL)]
+    assert capfd.readouterr().err.count("gave no heartbeat for 60 s") == 1
+
+
+def test_one_that_stood_still_itself_gives_the_workers_their_time(watched):
+    """As when all of a container is frozen: they had no chance to give a heartbeat."""
+    watched.wait(1, b".")
+    assert not watched.wait(1000)
+    assert not watched.wait(59)
+    assert watched.wait(1)
+
+
+def test_no_heartbeats_are_expected_of_workers_that_were_told_to_stop(watched):
+    watched.wait(1, b".")
+    watched.supervisor._stop()
+    watched.killed.clear()
+    assert not watched.wait(60)
+
+
+def test_without_a_heartbeat_timeout_a_worker_that_is_stuck_is_kept(tmp_path):
+    with running(MANY, tmp_path / "state.db", "0") as process, Client(port_of(process)) as client:
+        (victim, a), _ = client.lines().items()
+        assert client.result(a, "who") == victim
+        assert client.call(a, "block", seconds=1.5).read()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT) == 0
+        assert "heartbeat" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("seconds", [-1, 0.5, 3601, float("nan")])
+def test_such_a_heartbeat_timeout_is_refused(seconds):
+    with pytest.raises(LocalError, match=r"heartbeat_timeout=.*: give seconds from 1 to 3600, or 0"):
+        check_heartbeat(seconds)
 
 
 # --- how they stop ---

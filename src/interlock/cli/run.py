@@ -47,6 +47,8 @@ usage: interlock run FILE[:OBJECT] --http [options]
   --origin ORIGIN     https://app.example.com: its pages may call it from a browser; once for each
   --state FILE        keep sessions and keys in this file, for all processes that name it
   --workers N         serve with so many processes (1); more than one need --state
+  --heartbeat-timeout SECONDS
+                      kill and replace one of several workers whose event loop stands still for so long (60; 0: never)
   --always-stream     every answer is a stream of events, for clients that read these
   --connections N     so many may be open at once (4096)
   --drain SECONDS     what calls in flight get when it is told to stop (5)
@@ -66,6 +68,7 @@ _OF_HTTP: dict[str, Kind] = {
     "state": "text",
     "connections": Number(1, 1_000_000, whole=True),
     "drain": Number(0, 3600),
+    "heartbeat-timeout": Number(0, 3600),
     "health": "text",
     "no-health": "flag",
     "always-stream": "flag",
@@ -89,6 +92,7 @@ class Endpoint(msgspec.Struct):
     state: str | None = None
     connections: int | None = None
     drain: float | None = None
+    heartbeat_timeout: float | None = None
     health: str | None = "/health"
     always_stream: bool = False
     reload: bool = False
@@ -156,6 +160,7 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
         load_server(target).run()
         return
     given = {"host": endpoint.host, "port": endpoint.port, "drain": endpoint.drain, "connections": endpoint.connections}
+    given["heartbeat_timeout"] = endpoint.heartbeat_timeout
     where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
     if endpoint.origin:

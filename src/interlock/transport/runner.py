@@ -21,7 +21,7 @@ from ..wire.errors import LocalError
 from .counting_loop import counting
 from .http_server import HttpApp
 from .main_loop import run_main, set_aside
-from .workers import Lifeline, check_can_fork, supervise
+from .workers import HEARTBEAT_TIMEOUT, Lifeline, check_can_fork, check_heartbeat, supervise
 
 __all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
 
@@ -49,13 +49,15 @@ def run_http(
     drain: float = _DRAIN,
     connections: int = _CONNECTIONS,
     workers: int = 1,
+    heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
 ) -> None:
     """Serve `app` until the process is told to stop. Port 0 takes any free one; which one is said on stderr."""
     check_can_fork(workers)
+    check_heartbeat(heartbeat_timeout)
     _check(app, host, workers)
     if workers > 1:
         where: Any = {"host": host, "port": port, "path": app.path, "drain": drain, "connections": connections}
-        run_workers(lambda: app, workers, **where)
+        run_workers(lambda: app, workers, heartbeat_timeout=heartbeat_timeout, **where)
         return
     listener = bind(host, port)
     try:
@@ -74,9 +76,11 @@ def run_workers(
     path: str,
     drain: float = _DRAIN,
     connections: int = _CONNECTIONS,
+    heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
 ) -> None:
     """Serve what `make` gives in each of `count` processes, all of them at one port, until told to stop."""
     check_can_fork(count)
+    check_heartbeat(heartbeat_timeout)
     listener = bind(host, port)
 
     def work(line: Lifeline) -> None:
@@ -87,7 +91,11 @@ def run_workers(
 
     try:
         supervise(
-            work, count, patience=drain + _LAST, on_started=lambda: _announce(path, listener, f" with {count} workers")
+            work,
+            count,
+            patience=drain + _LAST,
+            on_started=lambda: _announce(path, listener, f" with {count} workers"),
+            heartbeat_timeout=heartbeat_timeout,
         )
     finally:
         listener.close()
@@ -188,7 +196,8 @@ async def serve_http(
 
 
 async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, connections: int, line: Lifeline) -> None:
-    """The same as one of several workers: it stops when the process that started it is gone."""
+    """The same as one of several workers: it gives heartbeats to the process that started it, and stops when that is
+    gone."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def gone() -> None:
@@ -198,12 +207,21 @@ async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, conne
     def started() -> None:
         set_aside()
         line.started()
+        if line.interval:
+            beats.append(loop.call_later(line.interval, beat))
 
+    def beat() -> None:
+        line.beat()
+        beats[0] = loop.call_later(line.interval, beat)
+
+    beats: list[asyncio.TimerHandle] = []
     loop.add_reader(line.parent, gone)
     try:
         await _uvicorn(app, drain, connections, stop, started).serve(sockets=[listener])
     finally:
         loop.remove_reader(line.parent)
+        for handle in beats:
+            handle.cancel()
 
 
 def _begun(path: str, listener: socket.socket) -> None:

@@ -1,8 +1,9 @@
 """Several processes on one port: one binds it, starts the others, and sees to it that there are always as many.
 
 The workers inherit the socket and accept from it in turn. A worker that dies is replaced, with a delay that grows while
-they keep dying. When the first process is told to stop, all of them get to finish what they have; when it dies without
-a word, they notice and stop by themselves, so that none is left behind.
+they keep dying. A worker whose event loop stands still sends no heartbeats: it is killed and replaced. When the first
+process is told to stop, all of them get to finish what they have; when it is killed, they notice and stop by
+themselves, so that none is left.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ import msgspec
 
 from ..wire.errors import InterlockError, LocalError
 
-__all__ = ["Lifeline", "check_can_fork", "supervise"]
+__all__ = ["HEARTBEAT_TIMEOUT", "Lifeline", "check_can_fork", "check_heartbeat", "supervise"]
+
+HEARTBEAT_TIMEOUT = 60.0  # seconds without a heartbeat after which a worker is killed and replaced
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0  # seconds before a worker that died is replaced; doubled each time
 _STEADY = 10.0  # seconds after which a worker counts as one that started well
 _MARGIN = 5.0  # seconds beyond their own patience, after which workers that were told to stop are killed
+_BEATS = 4  # heartbeats that a worker sends in that time
+_MAX_HEARTBEAT_TIMEOUT = 3600.0
 _SERVES = b"."
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -37,6 +42,10 @@ class Lifeline(msgspec.Struct):
     """A descriptor that can be read once that process is gone."""
     started: Callable[[], None]
     """To be called when the worker serves."""
+    beat: Callable[[], None]
+    """To be called every `interval` seconds from then on, by the event loop."""
+    interval: float
+    """0 where heartbeats are off."""
 
 
 Work = Callable[[Lifeline], None]
@@ -48,7 +57,11 @@ class _Child(msgspec.Struct):
     pipe: int
     since: float
     serves: bool | None = None
-    """None while it has said nothing."""
+    """None while it has said nothing, False once its end of the pipe is closed before that."""
+    is_open: bool = True
+    """Can more come from its pipe?"""
+    due: float = float("inf")
+    """When it is killed, unless it gives a heartbeat before."""
 
 
 def check_can_fork(count: int) -> None:
@@ -60,18 +73,35 @@ def check_can_fork(count: int) -> None:
         raise LocalError("several workers can be started only in the main thread: it hears when to stop")
 
 
-def supervise(work: Work, count: int, *, patience: float, on_started: Callable[[], None]) -> None:
+def check_heartbeat(timeout: float) -> None:
+    if timeout and not 1 <= timeout <= _MAX_HEARTBEAT_TIMEOUT:  # also what is not a number
+        limits = f"from 1 to {_MAX_HEARTBEAT_TIMEOUT:g}, or 0 to keep a worker that is stuck"
+        raise LocalError(f"heartbeat_timeout={timeout!r}: give seconds {limits}")
+
+
+def supervise(
+    work: Work,
+    count: int,
+    *,
+    patience: float,
+    on_started: Callable[[], None],
+    heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
+) -> None:
     """Keep `count` workers until told to stop; `on_started` is called once all of them serve.
 
+    A worker that serves and then gives no heartbeat for `heartbeat_timeout` is killed and replaced; 0 keeps it.
     Raises `LocalError` when one cannot start in the first place: what it said is on stderr.
     """
-    _Supervisor(work, count, patience, on_started).run()
+    _Supervisor(work, count, patience, on_started, heartbeat_timeout).run()
 
 
 class _Supervisor:
-    def __init__(self, work: Work, count: int, patience: float, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self, work: Work, count: int, patience: float, on_started: Callable[[], None], heartbeat_timeout: float
+    ) -> None:
         self._work, self._count, self._patience = work, count, patience
         self._on_started = on_started
+        self._heartbeat_timeout = heartbeat_timeout
         self._children: dict[int, _Child] = {}
         self._due: list[float] = []
         self._delay = _FIRST_DELAY
@@ -89,6 +119,7 @@ class _Supervisor:
                     self._wait(wake)
                     self._reap()
                     self._kill_late()
+                    self._kill_stuck()
         finally:
             for descriptor in self._life:
                 os.close(descriptor)
@@ -98,17 +129,44 @@ class _Supervisor:
     # --- what happens -----------------------------------------------------------------------------
 
     def _wait(self, wake: int) -> None:
-        """Until a signal comes, a worker says that it serves, or something is due."""
-        due = min([*self._due, self._kill_at])
+        """Until a signal comes, a worker says something, or something is due."""
+        children = self._children.values()
+        due = min([*self._due, self._kill_at, *(child.due for child in children)])
         timeout = None if due == float("inf") else max(0.0, due - time.monotonic())
-        pipes = {child.pipe: child for child in self._children.values() if child.serves is None}
+        pipes = {child.pipe: child for child in children if child.is_open}
         for descriptor in _readable([wake, *pipes], timeout):
             if descriptor == wake:
                 self._hear(os.read(wake, 4096))
             else:
-                pipes[descriptor].serves = os.read(descriptor, 1) == _SERVES  # nothing: it has died
+                self._take(pipes[descriptor], os.read(descriptor, 4096))
+        if time.monotonic() - due >= self._heartbeat_timeout / _BEATS:
+            self._expect_beats()  # this process stood still, perhaps together with the workers
         if not self._told and not self._stopping:
             self._go_on()
+
+    def _take(self, child: _Child, said: bytes) -> None:
+        if child.serves is None:
+            child.serves = bool(said)
+        child.is_open = bool(said)  # nothing: it has died, or sends no heartbeats
+        if said and self._heartbeat_timeout:
+            child.due = time.monotonic() + self._heartbeat_timeout
+
+    def _expect_beats(self) -> None:
+        for child in self._children.values():
+            if child.due < float("inf"):
+                child.due = time.monotonic() + self._heartbeat_timeout
+
+    def _kill_stuck(self) -> None:
+        now = time.monotonic()
+        for child in self._children.values():
+            if child.due <= now and not self._stopping:
+                child.due = float("inf")
+                _say(
+                    f"worker {child.pid} gave no heartbeat for {self._heartbeat_timeout:g} s and is killed: its event "
+                    "loop is blocked or it was stopped. Look above for the handler that has blocked the event loop and "
+                    "run its work in a thread; heartbeat_timeout=0 keeps such a worker, for a debugger"
+                )
+                os.kill(child.pid, signal.SIGKILL)
 
     def _go_on(self) -> None:
         """From the first worker that serves to all of them."""
@@ -128,6 +186,8 @@ class _Supervisor:
         """Tell all; a second time, each of them skips its waiting."""
         self._stopping = True
         self._due = []
+        for child in self._children.values():
+            child.due = float("inf")
         self._kill_at = min(self._kill_at, time.monotonic() + self._patience + _MARGIN)
         for child in self._children.values():
             os.kill(child.pid, signal.SIGTERM)
@@ -198,7 +258,8 @@ class _Supervisor:
             for number in (*_SIGNALS, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            self._work(Lifeline(self._life[0], lambda: _tell(write)))
+            os.set_blocking(write, False)
+            self._work(self._lifeline(write))
             code = 0
         except InterlockError as error:
             _say(str(error))
@@ -207,6 +268,14 @@ class _Supervisor:
         finally:
             _flush()
             os._exit(code)
+
+    def _lifeline(self, write: int) -> Lifeline:
+        def started() -> None:
+            _beat(write)
+            if not self._heartbeat_timeout:
+                os.close(write)
+
+        return Lifeline(self._life[0], started, lambda: _beat(write), self._heartbeat_timeout / _BEATS)
 
 
 @contextmanager
@@ -233,9 +302,11 @@ def _readable(descriptors: list[int], timeout: float | None) -> list[int]:
         return [key.fd for key, _ in selector.select(timeout)]
 
 
-def _tell(pipe: int) -> None:
-    os.write(pipe, _SERVES)
-    os.close(pipe)
+def _beat(pipe: int) -> None:
+    try:
+        os.write(pipe, _SERVES)
+    except (BlockingIOError, BrokenPipeError):
+        pass  # the first process stands still and has enough of them, or is gone, which is noticed elsewhere
 
 
 def _nothing(number: int, frame: object) -> None:

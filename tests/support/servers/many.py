@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 
 from interlock import Context, Server
 from interlock.transport.http_server import SessionBounds
@@ -24,6 +25,13 @@ async def steps(ctx: Context, count: int, seconds: float = 0.06) -> str:
 
 
 @server.tool
+async def block(seconds: float) -> str:
+    """Stops the event loop of its process."""
+    time.sleep(seconds)
+    return "done"
+
+
+@server.tool
 async def where(ctx: Context) -> str:
     return (await ctx.roots())[0].uri
 
@@ -40,4 +48,6 @@ async def note() -> str:
 
 
 if __name__ == "__main__":
-    server.run("http", port=0, workers=2, state=sys.argv[1], sessions=SessionBounds(lease=0.5))
+    timeout = float(sys.argv[2]) if len(sys.argv) > 2 else 60
+    bounds = SessionBounds(lease=0.5)
+    server.run("http", port=0, workers=2, state=sys.argv[1], sessions=bounds, heartbeat_timeout=timeout)
