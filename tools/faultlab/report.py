@@ -130,6 +130,12 @@ _WHAT = {
     "that leads, and reads to the answer or to the error that the worker is gone; then everything once more. No event "
     "that was seen is lost, doubled, out of order or of another call, every session lives, nothing hangs, all of it "
     "within 60 s.",
+    "pauses": "The same workers, one of which stands still for longer than its lease and then goes on: it is stopped "
+    "by SIGSTOP, or a handler blocks its event loop. A client that hears nothing for half a second asks elsewhere, "
+    "keeps its first connection open, and afterwards asks twice more from the first event on. Then kill -9 of one "
+    "worker while the wall clock of all of them is set back by an hour. Each call has one outcome on all connections "
+    "together (0 double), every call that can be asked for has one within 30 s (0 lost), and no event is lost or "
+    "doubled.",
     "cycles": "Clients of every carrier open, call and close, blocking and supervised ones too; tasks, threads, "
     "descriptors, children, objects and RSS are what they were, and the process is idle afterwards.",
     "hostile": "Foreign servers on every carrier that are killed, stall, talk nonsense, answer twice, flood or ask at "

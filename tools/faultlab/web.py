@@ -145,11 +145,12 @@ def messages_in(part: bytes) -> list[Any]:
 
 
 class WebServer:
-    """servers/web.py in a process of its own. Use as an async context manager: at its end the process is gone."""
+    """servers/web.py, or a `program` around it, in a process of its own. Use as an async context manager: at its end
+    the process is gone."""
 
-    def __init__(self, lab: Lab, name: str = "web", **options: Any) -> None:
+    def __init__(self, lab: Lab, name: str = "web", program: str = "web.py", **options: Any) -> None:
         self._errors = lab.folder / f"{name}.stderr"
-        self._args = lab.plain("web.py", json.dumps(options))
+        self._args = lab.plain(program, json.dumps(options))
         self._env = {**os.environ, **lab.marks("server")}
         self.before: dict[str, int] = {}
         self.rss = 0.0

@@ -17,6 +17,7 @@ from . import (
     kills,
     loris,
     noise,
+    pauses,
     slow,
     soak,
     stops,
@@ -41,6 +42,7 @@ EXPERIMENTS: dict[str, Callable[[Lab], None]] = {
     "stops": stops.run,
     "stores": stores.run,
     "workers": workers.run,
+    "pauses": pauses.run,
     "cycles": cycles.run,
     "hostile": hostile.run,
 }

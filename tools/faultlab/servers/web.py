@@ -1,7 +1,7 @@
 """A server of ours over HTTP, with short patience where an experiment says so, that tells what goes on inside of it.
 
 python web.py '{"in_flight": 6000, "connections": 6000, "drain": 5, "timing": {...}, "head": 2, "unread": 2,
-"workers": 2, "state": "state.db"}'
+"workers": 2, "lease": 1, "state": "state.db"}'
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import gc
 import json
 import os
 import sys
+import time
 
 from interlock import Context, Server
 from interlock.transport import http_protocol
@@ -35,6 +36,13 @@ async def keep(nonce: str, seconds: float = 0.0) -> str:
     finally:
         seen["ended"] += 1
     return nonce
+
+
+@server.tool
+async def block(seconds: float) -> str:
+    """Stops the event loop of its worker."""
+    time.sleep(seconds)  # noqa: ASYNC251 - this is the fault
+    return "blocked"
 
 
 @server.tool
@@ -95,7 +103,7 @@ most = options.get("in_flight", 1024)
 app = server.asgi(
     limits=Limits(in_flight=most),
     timing=Timing(**options.get("timing", {})),
-    sessions=SessionBounds(most=max(4096, most)),
+    sessions=SessionBounds(most=max(4096, most), lease=options.get("lease", SessionBounds().lease)),
     state=options.get("state"),
 )
 run_http(
