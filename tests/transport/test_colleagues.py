@@ -154,12 +154,8 @@ async def test_a_death_is_seen_by_all_once_one_has_seen_it():
 
 async def test_one_that_stood_still_judges_nobody_and_hears_that_others_may_have_judged_it(caplog):
     lapses = []
-
-    async def lapsed():
-        lapses.append("lapsed")
-
     async with together(lease=0.2) as ((a, b), _):
-        a._on_lapse = lapsed
+        a._on_lapse = lambda: lapses.append("lapsed")
         for each in (a, b):
             each._tasks[0].cancel()  # both of them stand still, as when their machine does
         await until(lambda: not a.is_seen and not b.is_seen)

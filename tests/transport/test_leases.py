@@ -1,10 +1,13 @@
 """transport/leases.py: a worker is dead when its lease was not renewed, whatever the wall clock says."""
 
+import subprocess
+import sys
+
 import pytest
 
 from interlock.state.store import Entry
 from interlock.transport import leases
-from interlock.transport.leases import LeaseMonitor, read_boot_id
+from interlock.transport.leases import LeaseMonitor, read_clock_id
 
 
 class Clock:
@@ -22,7 +25,7 @@ def entry(value, version=1):
 def pair(boot="b", other="b"):
     """Two workers, their clock, and the lease of the second as the first reads it."""
     clock = Clock()
-    return LeaseMonitor(5.0, clock=clock, boot=boot), LeaseMonitor(5.0, clock=clock, boot=other), clock
+    return LeaseMonitor(5.0, clock=clock, clock_id=boot), LeaseMonitor(5.0, clock=clock, clock_id=other), clock
 
 
 def test_a_lease_of_this_machine_expires_by_the_clock_that_all_processes_share():
@@ -32,7 +35,7 @@ def test_a_lease_of_this_machine_expires_by_the_clock_that_all_processes_share()
     assert not mine.is_expired(7, lease)
     clock.now += 0.1
     assert mine.is_expired(7, lease)
-    assert LeaseMonitor(5.0, clock=clock, boot="b").is_expired(7, lease)  # also for one that has just begun
+    assert LeaseMonitor(5.0, clock=clock, clock_id="b").is_expired(7, lease)  # also for one that has just begun
     assert not mine.is_expired(7, entry(theirs.renewal(), 2))
 
 
@@ -84,8 +87,11 @@ def test_the_leases_that_are_watched_are_bounded(monkeypatch):
     assert len(mine._watched) <= 10
 
 
-def test_a_boot_has_one_name_in_all_processes(monkeypatch, tmp_path):
+def test_a_clock_has_one_id_in_all_processes_of_a_machine(monkeypatch, tmp_path):
+    program = "from interlock.transport.leases import read_clock_id; print(read_clock_id())"
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert other.stdout.strip() == read_clock_id()
     if leases._BOOT_ID.exists():
-        assert read_boot_id() == leases._BOOT_ID.read_text().strip() != ""
+        assert leases._BOOT_ID.read_text().strip() in read_clock_id()
     monkeypatch.setattr(leases, "_BOOT_ID", tmp_path / "not there")
-    assert read_boot_id.__wrapped__() == ""
+    assert read_clock_id.__wrapped__() == ""

@@ -66,7 +66,7 @@ class Colleagues:
         space: str,
         lease: float,
         deliver: Callable[[Mail], Awaitable[None]],
-        on_lapse: Callable[[], Awaitable[None]] | None = None,
+        on_lapse: Callable[[], object] | None = None,
     ) -> None:
         """`on_lapse` is called when this worker has its lease back after it did not renew it in time."""
         self._state = state
@@ -139,7 +139,7 @@ class Colleagues:
                 *(self.number, gap, self._lease),
             )
             if self._on_lapse is not None:
-                await self._on_lapse()
+                self._on_lapse()
 
     async def _renew(self, number: int, expect: int | None = None) -> int:
         until = time.time() + _LEASE_TTL

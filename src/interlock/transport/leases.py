@@ -1,12 +1,13 @@
 """Whether another worker still lives, by the leases that workers renew in a shared store.
 
-Wall clocks are not compared: they can be set back while a worker dies. A lease holds the boot and the monotonic time of
-its last renewal, which every process of the same boot can read. A lease of another machine expires when this process
-has watched it for the whole time and seen no renewal.
+Wall clocks are not compared: they can be set back while a worker dies. A lease holds the monotonic time of its last
+renewal and the id of that clock, which all processes of one machine share. A lease with another clock expires when this
+process has watched it for the whole time and seen no renewal.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import cache
@@ -16,17 +17,18 @@ import msgspec
 
 from ..state.store import Entry
 
-__all__ = ["LeaseMonitor", "read_boot_id"]
+__all__ = ["LeaseMonitor", "read_clock_id"]
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_TIME_NAMESPACE = "/proc/self/ns/time"  # a container may have a monotonic clock of its own
 MAX_WATCHED = 1024  # leases watched at once, as many as there can be workers; beyond it watching begins again
 
 
 class _Renewal(msgspec.Struct, array_like=True, frozen=True):
     """The value of a lease."""
 
-    boot: str
-    """Empty where the system does not tell its boots apart: then only watching decides."""
+    clock: str
+    """Empty where the system has no id for it: then only watching decides."""
     time: float
 
 
@@ -34,10 +36,10 @@ _renewals = msgspec.msgpack.Decoder(_Renewal)
 
 
 @cache
-def read_boot_id() -> str:
-    """The same text in all processes that run on one kernel since it was started; empty where there is none."""
+def read_clock_id() -> str:
+    """The same text in all processes that read the same monotonic clock; empty where the system does not tell."""
     try:
-        return _BOOT_ID.read_text("ascii").strip()
+        return f"{_BOOT_ID.read_text('ascii').strip()} {os.readlink(_TIME_NAMESPACE)}"
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -45,15 +47,17 @@ def read_boot_id() -> str:
 class LeaseMonitor:
     """Judges the leases of others, and gives the value of its own."""
 
-    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic, boot: str | None = None) -> None:
+    def __init__(
+        self, seconds: float, *, clock: Callable[[], float] = time.monotonic, clock_id: str | None = None
+    ) -> None:
         self._seconds = seconds
         self._clock = clock
-        self._boot = read_boot_id() if boot is None else boot
+        self._clock_id = read_clock_id() if clock_id is None else clock_id
         self._watched: dict[int, tuple[int, float]] = {}
         self._judges_from = float("-inf")
 
     def renewal(self) -> bytes:
-        return msgspec.msgpack.encode(_Renewal(self._boot, self._clock()))
+        return msgspec.msgpack.encode(_Renewal(self._clock_id, self._clock()))
 
     def pause(self) -> None:
         """This process stood still itself, perhaps together with the others: they get a whole lease to renew theirs."""
@@ -77,9 +81,9 @@ class LeaseMonitor:
         self._watched.pop(worker, None)
 
     def _renewed(self, value: bytes) -> float | None:
-        """When it was last renewed by the clock of this machine; None for one of another machine."""
+        """When it was last renewed by the clock of this process; None where another clock was read."""
         try:
             renewal = _renewals.decode(value)
         except msgspec.DecodeError:
             return None
-        return renewal.time if renewal.boot and renewal.boot == self._boot else None
+        return renewal.time if renewal.clock and renewal.clock == self._clock_id else None

@@ -251,7 +251,7 @@ class LoggedStream(Stream):
         number = await self.log.append(events, last=last)
         first = number - len(events) + 1
         if self._head and first != self._next:
-            await self.log.drop()
+            self._logs.spawn(self._drop())
             raise Fenced("the log has ended, and this would be another one")
         self._next = number + 1
         return first

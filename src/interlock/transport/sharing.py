@@ -48,7 +48,7 @@ class Sharing:
         self.colleagues: Colleagues
         self.on_ready: list[Callable[[], Awaitable[None]]] = []
         """Called once the store is open and the worker has its number."""
-        self.on_lapse: list[Callable[[], Awaitable[None]]] = []
+        self.on_lapse: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """Called when this worker has its lease back after it did not renew it in time: others may have reported that
         its calls are lost."""
         self._heard: dict[str, Heard] = {}
@@ -101,9 +101,9 @@ class Sharing:
         if heard is not None:
             await heard(mail)
 
-    async def _lapsed(self) -> None:
+    def _lapsed(self) -> None:
         for each in self.on_lapse:
-            await each()
+            self.spawn(each())
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin what nobody waits for; it has its time when the process stops."""

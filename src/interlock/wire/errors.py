@@ -161,7 +161,8 @@ class LoginRequired(LocalError):
 
 
 class StoreError(LocalError):
-    """The store could not do what was asked: its file is damaged, locked or not ours to write."""
+    """The store could not do what was asked: its file is damaged, locked, replaced or not ours to write, or its disk is
+    full."""
 
 
 class StoreFull(StoreError):
