@@ -19,7 +19,9 @@ from support.virtual_time import virtual_time
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tools"))
 
-from faultlab.hostile_peers import CARRIERS, hostile  # noqa: E402 - they live among the tools
+from faultlab import report  # noqa: E402 - they live among the tools
+from faultlab.experiments import EXPERIMENTS  # noqa: E402
+from faultlab.hostile_peers import CARRIERS, hostile  # noqa: E402
 from faultlab.hostility import BENIGN, FAULTS, STEPS, Script  # noqa: E402
 from faultlab.visiting import visit  # noqa: E402
 
@@ -163,3 +165,10 @@ def test_the_end_of_a_loop_and_of_the_interpreter():
     assert len(pids) == 4 and not any(alive(pid) for pid in pids)
     noise, mark, _ = done.stderr.partition("all loops ended")  # what comes after it is about the loop left unclosed
     assert mark and not any(word in noise for word in ("already running", "Unclosed", "destroyed", "ignored")), noise
+
+
+def test_the_page_has_the_results_and_the_words_of_every_experiment():
+    page = (ROOT / "docs" / "faults.md").read_text("utf-8")
+    _, words = report.document(report.Run([], 0, False, [], 0.0)).split("## What each does")
+    assert page.endswith("## What each does" + words)
+    assert [name for name in EXPERIMENTS if f"| {name}: " not in page] == []

@@ -162,7 +162,7 @@ async def test_one_that_stood_still_judges_nobody_and_hears_that_others_may_have
         assert await a.alive(b.number)  # by its lease it is dead, and so is the one who looks
         await a._sign()
         assert lapses == ["lapsed"] and a.is_seen
-        assert "worker 1 stood still" in caplog.text and "sessions.lease" in caplog.text
+        assert "worker 1 did not renew its lease" in caplog.text and "sessions.lease" in caplog.text
         assert await a.alive(b.number)  # it has a whole lease to renew its own
 
 

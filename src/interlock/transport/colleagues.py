@@ -134,8 +134,9 @@ class Colleagues:
         self._signed = begun
         if gap >= self._lease:
             log.warning(
-                "! worker %d stood still for %.1f s (lease %g s): calls that other workers have reported as lost are "
-                "cancelled here; run what blocks the event loop in a thread, or raise sessions.lease",
+                "! worker %d did not renew its lease for %.1f s (limit %g s): calls that others have reported as lost "
+                "are cancelled here. If its store did not fail, run what blocks the event loop in a thread, or raise "
+                "sessions.lease",
                 *(self.number, gap, self._lease),
             )
             if self._on_lapse is not None:

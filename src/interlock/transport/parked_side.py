@@ -104,10 +104,8 @@ class ParkedSide(HttpSide):
                 self._sharing.spawn(self._tell_over(worker, name))
             self._sharing.spawn(log.drop())
             raise
-        if answer is None:
-            return _refused(
-                frame
-            )  # its log stays a while: the fence in it keeps a worker from going on that stood still
+        if answer is None:  # the log stays a while: its fence keeps out a worker that stood still
+            return _refused(frame)
         self._sharing.spawn(log.drop())
         return answer
 

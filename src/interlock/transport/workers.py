@@ -148,7 +148,7 @@ class _Supervisor:
         if child.serves is None:
             child.serves = bool(said)
         child.is_open = bool(said)  # nothing: it has died, or sends no heartbeats
-        if said and self._heartbeat_timeout:
+        if said and self._heartbeat_timeout and not self._stopping:
             child.due = time.monotonic() + self._heartbeat_timeout
 
     def _expect_beats(self) -> None:
@@ -159,7 +159,7 @@ class _Supervisor:
     def _kill_stuck(self) -> None:
         now = time.monotonic()
         for child in self._children.values():
-            if child.due <= now and not self._stopping:
+            if child.due <= now:
                 child.due = float("inf")
                 _say(
                     f"worker {child.pid} gave no heartbeat for {self._heartbeat_timeout:g} s and is killed: its event "

@@ -27,7 +27,7 @@ _QUIET = 0.5  # seconds without an event after which a client asks elsewhere
 _HANG = 30.0  # seconds for one call, from its first event to the end of all that is asked about it
 _HOUR = 3600.0
 _GONE = "worker that served this request is gone"
-_EXPECTED = ("stood still", "has reported it as lost", "was ended by signal 9", "blocked the event loop")
+_EXPECTED = ("did not renew its lease", "has reported it as lost", "was ended by signal 9", "blocked the event loop")
 
 
 def run(lab: Lab) -> None:
