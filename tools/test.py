@@ -1,7 +1,7 @@
 """`make test`: all tests with this Python, then the official conformance suite.
 
-Fails when a run fails or when no test ran. Only where the registries that hold the suite cannot be reached does it go
-on without it, and says so. `make pythons` runs the tests with the other Pythons.
+Fails when a run fails or when no test ran. Where the registries that hold the suite cannot be reached, it goes on
+without the suite and prints why; where `CI` is `true`, it fails. `make pythons` runs the tests with the other Pythons.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run_suite() -> int:
     print("\n=== the official conformance suite", flush=True)
     code = subprocess.call(_tool("authorization.py"), cwd=ROOT)  # which also installs it
     if code:
-        return 0 if code == UNAVAILABLE else code
+        return 0 if code == UNAVAILABLE and os.environ.get("CI") != "true" else code
     with tempfile.TemporaryFile("w+") as said:
         client = subprocess.Popen(_tool("conformance.py", "--client"), cwd=ROOT, stdout=said, stderr=said)
         try:
