@@ -34,7 +34,7 @@ def main() -> int:
     options = parser.parse_args()
     files = make_files(options.folder)
     if options.check:
-        return 1 if sum([differs(options.into / name, text) for name, text in files.items()]) else 0
+        return 1 if sum([print_differences(options.into / name, text) for name, text in files.items()]) else 0
     options.into.mkdir(exist_ok=True)
     for name, text in files.items():
         (options.into / name).write_text(text, encoding="utf-8")
@@ -43,37 +43,37 @@ def main() -> int:
 
 def make_files(folder: Path) -> dict[str, str]:
     """File name → text, for every revision and the examples of the newest."""
-    found = {f"{revision}.txt": facts_of(folder, revision) for revision in REVISIONS}
-    found[EXAMPLES_FILE] = examples_of(folder / MODERN_REVISION / "examples")
+    found = {f"{revision}.txt": render_facts(folder, revision) for revision in REVISIONS}
+    found[EXAMPLES_FILE] = render_examples(folder / MODERN_REVISION / "examples")
     return found
 
 
-def facts_of(folder: Path, revision: str) -> str:
+def render_facts(folder: Path, revision: str) -> str:
     document = json.loads((folder / revision / "schema.json").read_text(encoding="utf-8"))
     text = write_schema(document, f"What the JSON Schema of {revision} demands; {ORIGIN}.")
-    if read_schema(text)["$defs"] != reduce_schema(document):
+    if reduce_schema(read_schema(text)) != reduce_schema(document):
         raise ValueError(f"{revision}: the notation loses a fact; extend tests/support/schema_notation.py")
     return text
 
 
-def examples_of(folder: Path) -> str:
+def render_examples(folder: Path) -> str:
     lines = [f"# The shapes of the official examples of {MODERN_REVISION}; {ORIGIN}."]
     for path in sorted(folder.glob("*/*.json")):
-        value = without_sentences(json.loads(path.read_text(encoding="utf-8")))
+        value = replace_sentences(json.loads(path.read_text(encoding="utf-8")))
         lines.append(f"{path.parent.name}/{path.stem} {json.dumps(value, separators=(',', ':'), ensure_ascii=False)}")
     return "\n".join(lines) + "\n"
 
 
-def without_sentences(value: Any) -> Any:
+def replace_sentences(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: without_sentences(member) for name, member in value.items()}
+        return {name: replace_sentences(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [without_sentences(item) for item in value]
+        return [replace_sentences(item) for item in value]
     return PLACEHOLDER if isinstance(value, str) and len(value.split()) > 1 else value
 
 
-def differs(path: Path, text: str) -> bool:
-    """Print how the file differs from what the official schema says."""
+def print_differences(path: Path, text: str) -> bool:
+    """Print how the file differs from what the official files say; is there anything?"""
     ours = path.read_text(encoding="utf-8") if path.is_file() else ""
     lines = list(difflib.unified_diff(ours.splitlines(), text.splitlines(), path.name, "official", lineterm="", n=0))
     print("".join(f"{line[:200]}\n" for line in lines[:MAX_DIFFERENCES]), end="")

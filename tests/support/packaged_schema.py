@@ -11,23 +11,20 @@ from pydantic import TypeAdapter
 
 from support.schema_source import Document
 
-__all__ = ["PACKAGED", "packaged_document"]
+__all__ = ["PACKAGED", "load_packaged_document"]
 
 PACKAGED = {"2025-11-25": "mcp_types._v2025_11_25", "2026-07-28": "mcp_types._v2026_07_28"}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 IMPORTED = frozenset({"Annotated", "Any", "Literal", "Union", "ConfigDict", "Field", "WireModel", "TypeAliasType"})
 
 
-def packaged_document(revision: str) -> Document:
-    adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in wire_types(_module(revision))]
+def load_packaged_document(revision: str) -> Document:
+    module = importlib.import_module(PACKAGED[revision])
+    adapters = [(name, "validation", TypeAdapter(kind)) for name, kind in wire_types(module)]
     named, shared = TypeAdapter.json_schemas(adapters, by_alias=True)
     definitions = {name: schema for (name, _mode), schema in named.items()} | shared["$defs"]
     forbid_explicit_null(definitions)
     return Document(revision, DIALECT, definitions)
-
-
-def _module(revision: str) -> types.ModuleType:
-    return importlib.import_module(PACKAGED[revision])
 
 
 def wire_types(module: types.ModuleType) -> Iterator[tuple[str, Any]]:

@@ -49,10 +49,10 @@ def write_schema(document: Schema, heading: str) -> str:
 def reduce_schema(document: Schema) -> dict[str, Schema]:
     """The definitions of a document with nothing but what constrains a value; unknown keywords are refused."""
     definitions = document.get("$defs") or document["definitions"]
-    return {name: _reduced(schema, name) for name, schema in definitions.items()}
+    return {name: _reduce(schema, name) for name, schema in definitions.items()}
 
 
-def _reduced(schema: Any, where: str) -> Schema:
+def _reduce(schema: Any, where: str) -> Schema:
     if not isinstance(schema, dict):
         raise ValueError(f"{where}: expected an object, not {schema!r}; add a notation for it")
     found: Schema = {}
@@ -64,11 +64,11 @@ def _reduced(schema: Any, where: str) -> Schema:
         elif key == "required":
             found[key] = sorted(value)
         elif key == "properties":
-            found[key] = {name: _reduced(part, f"{where}.{name}") for name, part in value.items()}
+            found[key] = {name: _reduce(part, f"{where}.{name}") for name, part in value.items()}
         elif key in COMBINERS.values():
-            found[key] = [_reduced(part, f"{where}.{key}") for part in value]
+            found[key] = [_reduce(part, f"{where}.{key}") for part in value]
         elif key in STEPS.values() and value is not True:
-            found[key] = _reduced(value, f"{where}.{key}")
+            found[key] = _reduce(value, f"{where}.{key}")
         elif key not in ANNOTATIONS | set(STEPS.values()):
             raise ValueError(f"{where}: unknown keyword {key!r}; list it in ANNOTATIONS or CONSTRAINTS")
     if missing := set(found.get("required", ())) - found.get("properties", {}).keys():
@@ -77,12 +77,12 @@ def _reduced(schema: Any, where: str) -> Schema:
 
 
 def _write(step: str, schema: Schema, indent: str) -> Iterator[str]:
-    yield " ".join([indent + step, *(_facts(schema) if schema else ["any"])])
-    for child, part in _children(schema):
+    yield " ".join([indent + step, *(_format_facts(schema) if schema else ["any"])])
+    for child, part in _iterate_children(schema):
         yield from _write(child, part, indent + INDENT)
 
 
-def _facts(schema: Schema) -> Iterator[str]:
+def _format_facts(schema: Schema) -> Iterator[str]:
     if "$ref" in schema:
         yield schema["$ref"].removeprefix(POINTER)
     if "type" in schema:
@@ -92,7 +92,7 @@ def _facts(schema: Schema) -> Iterator[str]:
         yield f"{key}={value}".replace(" ", "\\u0020")  # facts are separated by spaces
 
 
-def _children(schema: Schema) -> Iterator[tuple[str, Schema]]:
+def _iterate_children(schema: Schema) -> Iterator[tuple[str, Schema]]:
     for name, part in schema.get("properties", {}).items():
         yield name + ("!" if name in schema.get("required", ()) else "?"), part
     for step, key in STEPS.items():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support import packaged_schema
-from support.packaged_schema import PACKAGED, packaged_document
+from support.packaged_schema import PACKAGED, load_packaged_document
 from support.schema_notation import COMBINERS, CONSTRAINTS, STEPS
 from support.schema_source import Document, load_document, repair
 
@@ -24,7 +24,7 @@ LOOSER = {
 }
 
 
-def facts_of(document: Document, schema: Any, path: str = "") -> Iterator[Fact]:
+def list_facts(document: Document, schema: Any, path: str = "") -> Iterator[Fact]:
     """Members, types, constants and bounds at every path below a schema, alternatives side by side.
 
     `format` is left out (the package has none), and so is the inside of JSONValue, which contains itself.
@@ -33,35 +33,35 @@ def facts_of(document: Document, schema: Any, path: str = "") -> Iterator[Fact]:
     if name == "JSONValue":
         yield path, name
     elif name is not None:
-        yield from facts_of(document, document.definitions[name], path)
+        yield from list_facts(document, document.definitions[name], path)
     kinds = schema.get("type", [])
     yield from ((path, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
     for key in schema.keys() & CONSTRAINTS - {"format"}:
         yield path, (key, frozenset(schema[key]) if key == "enum" else schema[key])
     for member, part in schema.get("properties", {}).items():
         yield f"{path}/{member}", "required" if member in schema.get("required", ()) else "optional"
-        yield from facts_of(document, part, f"{path}/{member}")
+        yield from list_facts(document, part, f"{path}/{member}")
     for step, key in STEPS.items():
         if schema.get(key, True) is not True:
-            yield from facts_of(document, schema[key], f"{path}/{step}")
+            yield from list_facts(document, schema[key], f"{path}/{step}")
     for key in COMBINERS.values():
         for part in schema.get(key, ()):
-            yield from facts_of(document, part, path)
+            yield from list_facts(document, part, path)
 
 
-def facts_about(document: Document, name: str) -> set[Fact]:
-    found = set(facts_of(document, document.definitions[name]))
+def collect_facts(document: Document, name: str) -> set[Fact]:
+    found = set(list_facts(document, document.definitions[name]))
     return found - {(path, "optional") for path, fact in found if fact == "required"}  # `allOf` may add the duty
 
 
 @pytest.mark.parametrize("revision", PACKAGED)
 def test_both_sources_say_the_same(revision: str):
-    ours, theirs = load_document(revision), packaged_document(revision)
+    ours, theirs = load_document(revision), load_packaged_document(revision)
     repair(theirs)
     assert ours.definitions.keys() - theirs.definitions.keys() == ABSENT.get(revision, set())
     differences, excused = [], set()
     for name in ours.definitions.keys() & theirs.definitions.keys():
-        for path, fact in facts_about(ours, name) ^ facts_about(theirs, name):
+        for path, fact in collect_facts(ours, name) ^ collect_facts(theirs, name):
             reasons = {pattern for pattern in LOOSER[revision] if re.search(pattern, path)}
             excused |= reasons
             if not reasons:
@@ -70,11 +70,11 @@ def test_both_sources_say_the_same(revision: str):
     assert excused == LOOSER[revision]
 
 
-def changed(**members: Any) -> set[Fact]:
+def collect_changed(**members: Any) -> set[Fact]:
     """The facts of a definition with two members, one of them as given."""
     properties = {"name": {"type": "string"}, "size": {"type": "integer", "minimum": 0}} | members
     schema = {"type": "object", "properties": properties, "required": ["name"]}
-    return facts_about(Document("test", "", {"A": schema, "B": {"type": "string"}}), "A")
+    return collect_facts(Document("test", "", {"A": schema, "B": {"type": "string"}}), "A")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def changed(**members: Any) -> set[Fact]:
     ],
 )
 def test_every_change_is_a_difference(members: dict[str, Any]):
-    assert changed(**members) != changed()
+    assert collect_changed(**members) != collect_changed()
 
 
 def test_absent_is_not_null():

@@ -64,10 +64,7 @@ def test_the_text_has_all_facts_and_no_sentence():
 def test_nothing_is_lost_there_and_back():
     found = read_schema(TEXT)
     assert found["$schema"] == DIALECT and list(found["$defs"]) == ["Tool", "Other"]
-    reduced = reduce_schema(document(Tool=TOOL, Other={"type": "string"}))
-    assert reduced["Tool"]["required"] == ["[]", "kind", "title"]
-    found["$defs"]["Tool"]["required"].sort()
-    assert found["$defs"] == reduced
+    assert reduce_schema(found) == reduce_schema(document(Tool=TOOL, Other={"type": "string"}))
     assert write_schema(found, "heading") == TEXT
 
 

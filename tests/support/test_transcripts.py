@@ -35,7 +35,7 @@ def test_bytes_and_text_are_read():
     assert conversation((">", b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')).entries[0].frame == PING
     with pytest.raises(SchemaViolation, match="not JSON"):
         conversation(("<", b"Starting server..."))
-    assert conversation(("<!", b"Starting server...")).check() == 0
+    assert conversation(("<!", b"Starting server...")).entries[0].frame == b"Starting server..."
     assert conversation((">!", "{")).entries[0].frame == b"{"
 
 
@@ -67,6 +67,12 @@ def test_wrong_on_purpose_is_recorded_but_not_judged():
     assert conversation((">!", b'{"id": "a", ...'), ("<", REFUSAL)).check() == 1
     with pytest.raises(SchemaViolation):
         conversation((">!", b'{"id": "a", ...'), ("<", RESULT)).check()
+
+
+@pytest.mark.parametrize("entries", [[], [(">!", PING)], [(">!", b"{"), ("<!", PONG)]])
+def test_a_check_that_judges_nothing_fails(entries: list[tuple[str, Any]]):
+    with pytest.raises(AssertionError, match=f"no frame was judged: {len(entries)} recorded"):
+        conversation(*entries).check()
 
 
 def test_an_error_without_id_in_a_revision_that_demands_one():
