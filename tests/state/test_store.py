@@ -127,6 +127,21 @@ async def test_delete_removes_once_and_with_expect_only_that_version(kind, tmp_p
 
 
 @each_kind
+async def test_delete_owned_removes_what_one_owner_has_below_a_prefix(kind, tmp_path):
+    clock = Clock()
+    async with opened(kind, tmp_path, clock) as store:
+        await store.put("s/old", b"", until=1001, owner="me")
+        clock.now = 1002
+        for key, owner in (("s/1", "me"), ("s/ä", "me"), ("s/2", "you"), ("s", "me"), ("t/1", "me"), ("s0", "me")):
+            await store.put(key, b"value", until=FOREVER, owner=owner)
+        assert await store.delete_owned("s/", owner="me") == 2
+        assert await store.delete_owned("s/", owner="me") == 0
+        left = [key for key in ("s/1", "s/ä", "s", "t/1", "s0") if await store.get(key, owner="me") is not None]
+        assert left == ["s", "t/1", "s0"] and await store.get("s/2", owner="you") is not None
+        assert await store.delete_owned("", owner="me") == 3
+
+
+@each_kind
 async def test_expired_entries_are_taken_once_the_longest_expired_first(kind, tmp_path):
     clock = Clock()
     async with opened(kind, tmp_path, clock) as store:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import time
 import weakref
 
 import pytest
@@ -416,6 +417,26 @@ async def test_a_quiet_stream_is_kept_alive_by_comments():
     await asyncio.sleep(100)
     assert wire.body.count(COMMENT) == 3
     assert [event.get("method") for event in wire.events()] == ["notifications/x", None]
+
+
+@virtual_time
+@pytest.mark.parametrize("seconds", [300.0, -5.0, 1e9])
+async def test_a_stream_ends_with_the_token_that_opened_it(seconds):
+    """At once, if that has expired meanwhile; and after a day whatever the token says."""
+    wire, loop = Wire(part(b"{}")), asyncio.get_running_loop()
+    call = wire.call()
+    call.id, call.until = 7, time.time() + seconds
+    begun = loop.time()
+
+    async def work():
+        await call.read(100)
+        await call.tell("notifications/progress", {})
+        await loop.create_future()
+
+    await ended(call, work())
+    assert call.end is End.EXPIRED and abs(loop.time() - begun - min(max(seconds, 0.0), 86_400.0)) < 1
+    assert wire.events()[-1]["error"]["message"].startswith("Cancelled: the access token has expired")
+    assert not wire.sent[-1]["more_body"]
 
 
 @virtual_time

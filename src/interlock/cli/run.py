@@ -23,7 +23,8 @@ from .failing import USAGE, Failure
 from .words import Kind, Number, read_words
 
 if TYPE_CHECKING:
-    from ..transport.http_server import HttpApp, HttpOptions
+    from ..transport.http_options import HttpOptions
+    from ..transport.http_server import HttpApp
 
 __all__ = ["HELP", "command", "check_target", "run", "load_server", "read_options", "Endpoint", "Orders"]
 

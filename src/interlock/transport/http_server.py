@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec import UNSET
 
@@ -28,6 +28,7 @@ from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
 from ..wire.shares import Shares, caller_of
 from ..wire.tasks import task_of
 from .admission import ANYBODY, Admission, Authenticate
+from .asgi_lifespan import serve_other
 from .asking import asker_of
 from .cross_origin import telling
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
@@ -39,7 +40,7 @@ from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
 
-__all__ = ["HttpApp", "HttpOptions", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
+__all__ = ["HttpApp", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
 log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
@@ -51,22 +52,6 @@ _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
 _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
 _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.ENDPOINT.value))
-
-
-class HttpOptions(TypedDict, total=False):
-    """What can be said about an endpoint; the defaults stand at `HttpApp`."""
-
-    path: str
-    allowed_hosts: Iterable[str]
-    allowed_origins: Iterable[str]
-    authenticate: Authenticate | None
-    auth: Protection | None
-    body_bytes: int
-    timing: Timing
-    sessions: SessionBounds | None
-    state: Shared | None
-    health: str | None
-    always_stream: bool
 
 
 class HttpApp:
@@ -120,6 +105,7 @@ class HttpApp:
         self.shared = self._sharing is not None
         if self._sharing is not None:
             self._admission.share(self._sharing)
+            self._sharing.on_principal_end = self._end_principal
         self._pulse = Pulse(self._sharing, (getattr(handler, "store", None), *self._admission.stores))
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
@@ -180,35 +166,17 @@ class HttpApp:
             await self._ended(call)
 
     async def _other(self, kind: str, receive: Receive, send: Send) -> None:
-        if kind == "lifespan":
-            try:
-                await self._live(receive, send)
-            except asyncio.CancelledError:
-                if not self._stopping:
-                    raise  # else its end took longer than the process has
-        elif kind == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-        else:
-            raise LocalError(f"ASGI {kind!r} is nothing that MCP is spoken over")
+        try:
+            await serve_other(kind, receive, send, self._start, self._shut_down)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise  # else its end took longer than the process has
 
     # --- its life ---------------------------------------------------------------------------------
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """What lives with the handler begins and ends here. An app that hears nothing of it begins by itself."""
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                self._stopping = self._settled = False
-                if not await self._start(send):
-                    return
-            elif message["type"] == "lifespan.shutdown":
-                self.stop()
-                await self._let_go()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
-    async def _start(self, send: Send) -> bool:
+    async def _start(self) -> LocalError | None:
+        """What lives with the handler begins here. An app that hears nothing of it begins by itself."""
+        self._stopping = self._settled = False
         self._hold()
         try:
             if self._sharing is not None:
@@ -217,10 +185,12 @@ class HttpApp:
         except LocalError as error:
             self.failure = error
             await self._let_go()  # what had begun beside it
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
-            return False
-        await send({"type": "lifespan.startup.complete"})
-        return True
+            return error
+        return None
+
+    async def _shut_down(self) -> None:
+        self.stop()
+        await self._let_go()
 
     async def _let_go(self) -> None:
         self._held = False
@@ -261,6 +231,29 @@ class HttpApp:
         if self._sessions is not None and self._old is not None:
             self._sessions.stop()
             self._old.stop()
+
+    async def end_sessions(self, principal: Principal) -> None:
+        """End what `principal` has here: its sessions, its streams and its running requests, at all workers.
+
+        Call it on the loop that serves. When it returns, the sessions are over; other workers that share the state end
+        their part as soon as they read of it. New requests are judged by `auth` or `authenticate` as before: refuse the
+        principal there first. Raises `StoreError` if the shared state cannot be used; this worker's part ends anyway.
+        """
+        try:
+            if self._sharing is not None:
+                await self._sharing.ready()
+                await self._sharing.end_principal(principal)
+        finally:
+            self._end_principal(lambda other: other == principal)
+
+    def _end_principal(self, is_theirs: Callable[[Principal], bool]) -> None:
+        """This worker's part. The request that asks for it, if it is one of them, may end by itself."""
+        task = asyncio.current_task()
+        if self._sessions is not None:
+            self._sessions.end_principal(is_theirs)
+        for call in list(self._calls):
+            if is_theirs(call.principal) and not call.is_of(task):
+                call.stop(End.REVOKED)
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
@@ -366,6 +359,7 @@ class HttpApp:
             await call.refuse(lacks)
             return
         principal = found.principal
+        call.principal, call.until = principal, found.until
         sessions = self._sessions
         if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
@@ -432,6 +426,7 @@ class HttpApp:
         if not self._streams.take(caller):
             await call.refuse(_BUSY)
             return
+        call.continues = True
         try:
             work = self._side.request(frame, headers, principal, call)
             await call.answer(work if isinstance(work, bytes) else await call.run(work))
