@@ -27,7 +27,7 @@ from interlock.wire.errors import (
     RemoteError,
 )
 from interlock.wire.frames import encode, read_frame
-from interlock.wire.limits import Limits
+from interlock.wire.limits import MIB, Limits
 from interlock.wire.link import Patience
 from interlock.wire.meta import PROTOCOL_VERSION, SUBSCRIPTION_ID
 from support.certificates import self_signed
@@ -352,6 +352,22 @@ async def test_an_event_over_the_limit_is_refused():
     ):
         with pytest.raises(BadResult, match="1000 bytes"):
             await call(link)
+
+
+async def test_an_event_without_an_end_is_refused_after_a_few_megabytes():
+    taken = 0
+
+    async def endless(request, stream):
+        nonlocal taken
+        await stream.write(chunked() + chunk(b"data: "))
+        while taken < 64:
+            await stream.write(chunk(b"x" * MIB))
+            taken += 1
+
+    async with linked(endless) as (link, _peer):
+        with pytest.raises(BadResult, match=f"an event of more than {8 * MIB} bytes"):
+            await call(link)
+    assert taken < 32  # beside what was refused, what buffers on the way held
 
 
 async def test_a_stream_that_ends_without_an_answer_is_a_lost_call():

@@ -671,6 +671,39 @@ async def test_far_beyond_the_cap_connections_are_closed_without_a_word(monkeypa
             assert (await told.head())[0] == 503
 
 
+async def test_one_address_has_its_share_of_the_connections(monkeypatch):
+    """On this machine callers have no share of their own: here they are told apart by address all the same."""
+    monkeypatch.setattr(http_protocol, "caller_of", lambda principal, address: address)
+    async with served(House().app, connections=8, connections_per_address=2) as port:
+        async with connection(port) as one, connection(port) as two, connection(port) as three:
+            for raw, status in ((one, 200), (two, 200), (three, 503)):
+                raw.write(http(HI))
+                assert (await raw.head())[0] == status
+            async with connection(port, source="127.0.0.2") as elsewhere:
+                elsewhere.write(http(HI))
+                assert (await elsewhere.response()).status == 200
+        status = 503
+        async with asyncio.timeout(20):
+            while status == 503:  # until the server has seen that they were closed, which makes room
+                async with connection(port) as raw:
+                    raw.write(http(HI))
+                    status, *_ = await raw.head()
+        assert status == 200
+
+
+async def test_a_proxy_on_this_machine_may_have_all_connections():
+    serving = served(House().app, connections=2, connections_per_address=1)
+    async with serving as port, connection(port) as one, connection(port) as two:
+        for raw in (one, two):
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+
+
+def test_a_quarter_of_the_connections_is_for_one_address():
+    shares = http_protocol.bounded_by(1, 4096).shares
+    assert shares.has_room("192.0.2.1", 1024) and not shares.has_room("192.0.2.1", 1025)
+
+
 # --- what is logged ---
 
 

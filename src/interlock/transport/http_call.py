@@ -24,6 +24,7 @@ from ..wire.errors import InternalError, Refused
 from ..wire.exchange import ANONYMOUS, Principal, Silenced, Work
 from ..wire.frames import Frame, Id, encode_error, encode_notice
 from ..wire.link import Patience
+from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event
 from .http_timing import End, Timing
 
@@ -37,6 +38,9 @@ log = logging.getLogger("interlock.http")
 _TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over
 _TURN = 32  # events, as above; and writes of one stream after which everybody else has a turn
 _MAX_STREAM_SECONDS = 86_400.0  # that a stream lasts which was opened with a token, however long that is valid
+_NO_ROOM = HttpRefusal.saying(
+    503, InternalError("Too many request bodies are incomplete: try again"), ("retry-after", "1")
+)
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
@@ -197,12 +201,13 @@ class HttpCall(msgspec.Struct, eq=False):
         self._waits_for = End.LATE
         return found
 
-    async def read(self, limit: int) -> bytes | None:
-        """The whole body; None when it is over before that, because it is too long or the client is gone."""
+    async def read(self, limit: int, unfinished: Shares) -> bytes | None:
+        """The whole body; None when it is over before that, because it is too long or the client is gone, or because
+        there is no room among the `unfinished` bytes of all requests."""
         take_body = getattr(getattr(self._receive, "__self__", None), "take_body", None)  # beside ASGI, as _json does
         body: bytes | None = None if take_body is None else take_body()
         if body is None:
-            body = await self._read_on(limit)
+            body = await self._read_on(limit, unfinished)
         elif len(body) > limit:
             await self.refuse(too_large(limit))
             return None
@@ -214,17 +219,26 @@ class HttpCall(msgspec.Struct, eq=False):
             self._timer = self.loop.call_later(self._timing.watch, self.tick)
         return body
 
-    async def _read_on(self, limit: int) -> bytes | None:
+    async def _read_on(self, limit: int, unfinished: Shares) -> bytes | None:
         parts: list[bytes] = []
-        size = 0
-        while (message := await self._receive())["type"] == "http.request":
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limit:
-                await self.refuse(too_large(limit))
-                return None
-            if not message.get("more_body"):
-                return b"".join(parts)
+        size = held = 0
+        caller = caller_of(self.principal, self.address)
+        try:
+            while (message := await self._receive())["type"] == "http.request":
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit:
+                    await self.refuse(too_large(limit))
+                    return None
+                if not message.get("more_body"):
+                    return b"".join(parts)
+                if not unfinished.take(caller, len(parts[-1])):
+                    parts.clear()
+                    await self.refuse(_NO_ROOM)
+                    return None
+                held = size
+        finally:
+            unfinished.give(caller, held)
         self._answered = True  # gone before it said what it wanted
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Hashable
 from contextvars import copy_context
 from typing import Any, cast
 from urllib.parse import unquote
@@ -16,6 +17,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ..wire.exchange import ANONYMOUS
+from ..wire.shares import Shares, caller_of
 from .http_cycle import Cycle, errors
 from .http_heads import Heads
 
@@ -47,7 +50,9 @@ class Bounded(HttpToolsProtocol):
     app: Any
     cycle: Any  # of the newest request; None before the first one
     body_bytes = 0
-    most = 0
+    shares: Shares  # of the connections that may be open at once
+    caller: Hashable | None = None  # whose share this one is
+    has_room = False  # does it count among them?
     surplus: asyncio.TimerHandle | None = None  # of a connection there is no room for
     head: int | None = None  # bytes of a request's head that is not complete yet
     chunk: int | None = None  # bytes since a chunk of the body began; after the last one come its trailers
@@ -67,16 +72,21 @@ class Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.most + _TURNED_AWAY:
-            transport.abort()
-        elif len(self.connections) > self.most:
-            self.surplus = self.loop.call_later(_TURNING_AWAY, transport.abort)
-        else:
+        self.caller = caller_of(ANONYMOUS, self.client[0] if self.client else "")
+        self.has_room = self.shares.take(self.caller)
+        if self.has_room:
             self.expect_head()
+        elif len(self.connections) - self.shares.held > _TURNED_AWAY:
+            transport.abort()
+        else:
+            self.surplus = self.loop.call_later(_TURNING_AWAY, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """uvicorn tells only the newest request: the ones before it would run on for nobody."""
         super().connection_lost(exc)
+        if self.has_room:
+            self.shares.give(self.caller)
+            self.has_room = False
         self.in_time()
         for timer in (self.idle, self.surplus):
             if timer is not None:
@@ -402,6 +412,7 @@ async def _no_room(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def bounded_by(body_bytes: int, connections: int) -> type[Bounded]:
-    """The protocol for an application that reads no longer bodies than that, on so many connections at once."""
-    return type("Bounded", (Bounded,), {"body_bytes": body_bytes, "most": connections})
+def bounded_by(body_bytes: int, connections: int, per_address: int | None = None) -> type[Bounded]:
+    """The protocol for an application that reads no longer bodies than that, on so many connections at once; those from
+    one address are a quarter of them unless `per_address` is given. A proxy on this machine has no bound of its own."""
+    return type("Bounded", (Bounded,), {"body_bytes": body_bytes, "shares": Shares(connections, per_address)})

@@ -44,6 +44,8 @@ __all__ = ["HttpApp", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
 log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
+_MAX_UNFINISHED_BYTES = 128 * MIB  # of bodies that are still coming, a quarter (eight of the longest) for one caller
+_STREAM_SHARE = 16  # a caller may have one in so many of the streams: 64, sixteen programs with four GET streams each
 DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
 _LOOKS = 0.02  # seconds between two looks whether everything has ended, once it is stopping
@@ -58,9 +60,9 @@ class HttpApp:
     """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
-    streams of change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients
-    of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests and as many
+    streams of change notices (a sixteenth for one caller) are served at once, further ones are refused with 503.
+    Clients of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless one.
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
     With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
 
@@ -121,7 +123,8 @@ class HttpApp:
             self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
-        self._streams = Shares(limits.in_flight)
+        self._streams = Shares(limits.in_flight, max(1, limits.in_flight // _STREAM_SHARE))
+        self._unfinished = Shares(max(_MAX_UNFINISHED_BYTES, 8 * body_bytes))
         self._stopping = self._settled = False
         self._held = False
         self.failure: LocalError | None = None
@@ -352,14 +355,14 @@ class HttpApp:
             if isinstance(found, HttpRefusal):
                 await call.refuse(found)
                 return
-        body = await call.read(self.body_bytes)
+        call.principal, call.until = found.principal, found.until
+        body = await call.read(self.body_bytes, self._unfinished)
         if body is None:
             return
         if self._admission.asks and (lacks := self._admission.lacking(found, body)) is not None:
             await call.refuse(lacks)
             return
         principal = found.principal
-        call.principal, call.until = principal, found.until
         sessions = self._sessions
         if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
