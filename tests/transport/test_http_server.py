@@ -842,3 +842,20 @@ async def test_a_caller_has_the_address_of_its_connection(client, address):
 
     await post(HttpApp(handler), message("example/x", meta=envelope()), client=client).answer()
     assert seen == [address]
+
+
+async def test_pages_of_other_sites_open_no_stream_and_change_nothing():
+    """An image or a link sends no Origin with its GET; what a browser says in its place is enough (Fetch Metadata)."""
+    app = House().app
+    lines = [(b"host", b"127.0.0.1"), (b"accept", b"*/*"), (b"content-type", b"application/json")]
+    for method, path in (("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages")):
+        for site, refused in ((b"cross-site", True), (b"same-origin", False)):
+            if (method, path, refused) == ("GET", "/sse", False):
+                continue  # it would open a stream
+            headers = [*lines, (b"sec-fetch-site", site)]
+            talk = await begin(app, [b""], method=method, path=path, headers=headers).answer()
+            assert (talk.status == 403) is refused, (method, path, site, talk.status)
+    talk = await begin(
+        app, [b""], method="GET", path="/health", headers=[*lines, (b"sec-fetch-site", b"cross-site")]
+    ).answer()
+    assert talk.status == 200

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..auth.records import OPEN_FLAGS
+from ..state.private_folder import make_private_folder
 
 __all__ = ["LineReader", "editor_or_none", "keep_history", "prepare"]
 
@@ -109,7 +110,7 @@ def prepare(editor: Any, completer: Callable[[str, int], str | None], history: P
 def keep_history(editor: Any, history: Path) -> None:
     """In a file that only its owner reads, from its first moment on."""
     with suppress(OSError):
-        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(history.parent)
         os.close(os.open(history, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
         editor.set_history_length(_MOST_HISTORY)
         editor.write_history_file(str(history))
