@@ -87,3 +87,12 @@ def test_what_is_too_large_to_be_compared_is_refused_where_items_are_compared():
         UNIQUE(trees(11))
     validator_of({"type": "array"})(many)
     UNIQUE(many[:-1])
+
+
+@pytest.mark.parametrize(
+    "value", [["\ud800", "a"], [{1: 2}], [object()]], ids=["half a character", "a key", "an object"]
+)
+@pytest.mark.parametrize("schema", [{"uniqueItems": True}, {"items": {"type": "integer"}}], ids=str)
+def test_what_is_not_json_does_not_fit(value, schema):
+    with pytest.raises(Mismatch):
+        validator_of({"type": "array", **schema})(value)

@@ -123,7 +123,8 @@ class HttpCall(msgspec.Struct, eq=False):
     address: str = ""
     """Of whoever connected, the client or a proxy before it: what tells one nameless caller from another. All those of
     whom nothing is known are one."""
-    principal: Principal = ANONYMOUS
+    principal: Principal | None = None
+    """Who calls; None until that is known."""
     until: float | None = None
     """Unix time at which the caller's token ends; None: it has no token."""
     continues: bool = False
@@ -222,7 +223,7 @@ class HttpCall(msgspec.Struct, eq=False):
     async def _read_on(self, limit: int, unfinished: Shares) -> bytes | None:
         parts: list[bytes] = []
         size = held = 0
-        caller = caller_of(self.principal, self.address)
+        caller = caller_of(self.principal or ANONYMOUS, self.address)
         try:
             while (message := await self._receive())["type"] == "http.request":
                 parts.append(message.get("body", b""))

@@ -255,7 +255,7 @@ class HttpApp:
         if self._sessions is not None:
             self._sessions.end_principal(is_theirs)
         for call in list(self._calls):
-            if is_theirs(call.principal) and not call.is_of(task):
+            if call.principal is not None and is_theirs(call.principal) and not call.is_of(task):
                 call.stop(End.REVOKED)
 
     async def settle(self, seconds: float) -> None:

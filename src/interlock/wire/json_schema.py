@@ -80,11 +80,12 @@ def check_and_effort(schema: Mapping[str, Any] | bool, what: str = "schema") -> 
         if effort.growth > 1 and effort.of(value) > MOST_STEPS:
             raise Mismatch([Problem((), "nested too deep to be checked")])
         try:
-            fits = is_valid(value)
-        except ValueError as error:  # no JSON: keys that are no strings, objects of other types
-            raise Mismatch([Problem((), str(error)[:LONGEST_MESSAGE])]) from None
-        if not fits:
-            raise Mismatch(_problems(validator, value, effort))
+            if is_valid(value):
+                return
+            problems = _problems(validator, value, effort)
+        except ValueError as error:  # not JSON: keys that are not strings, half characters, objects of other types
+            problems = [Problem((), str(error)[:LONGEST_MESSAGE])]
+        raise Mismatch(problems)
 
     return check, effort
 
