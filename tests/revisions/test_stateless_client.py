@@ -9,7 +9,7 @@ from interlock.revisions.identity import Identity
 from interlock.revisions.question_meter import BURST
 from interlock.revisions.stateless_client import StatelessClient, envelope
 from interlock.revisions.table import REVISIONS
-from interlock.wire.errors import BadResult, CallTimeout, HeaderMismatch, RemoteError
+from interlock.wire.errors import BadResult, CallTimeout, HeaderMismatch
 from interlock.wire.link import Patience
 from interlock.wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, RequestMeta
 from interlock.wire.types.common import Implementation
@@ -68,14 +68,6 @@ async def test_a_result_of_an_unknown_kind_is_no_answer(kind):
     edge, _ = edge_of(result_frame({"resultType": kind, "content": []}))
     with pytest.raises(BadResult, match="tools/call"):
         await edge(Spoken("tools/call", {}))
-
-
-async def test_a_server_that_asks_on_and_on_is_given_up():
-    asks = result_frame({"resultType": "input_required", "requestState": "s"})
-    edge, link = edge_of(*[asks] * 20)
-    with pytest.raises(RemoteError, match="more than 16 rounds"):
-        await edge(Spoken("tools/call", {}))
-    assert len(link.calls) == 16
 
 
 async def test_questions_in_a_result_of_another_kind_are_not_answered():
