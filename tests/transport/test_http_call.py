@@ -423,11 +423,11 @@ async def test_a_quiet_stream_is_kept_alive_by_comments():
 
 @virtual_time
 @pytest.mark.parametrize("seconds", [300.0, -5.0, 1e9])
-async def test_a_stream_ends_with_the_token_that_opened_it(seconds):
+async def test_a_standing_stream_ends_with_the_token_that_opened_it(seconds):
     """At once, if that has expired meanwhile; and after a day whatever the token says."""
     wire, loop = Wire(part(b"{}")), asyncio.get_running_loop()
     call = wire.call()
-    call.id, call.until = 7, time.time() + seconds
+    call.id, call.until, call.standing = 7, time.time() + seconds, True
     begun = loop.time()
 
     async def work():

@@ -127,6 +127,9 @@ class HttpCall(msgspec.Struct, eq=False):
     """Who calls; None until that is known."""
     until: float | None = None
     """Unix time at which the caller's token ends; None: it has no token."""
+    standing: bool = False
+    """Does its stream last as long as its client reads (a GET, subscriptions/listen)? It ends with the caller's token. The
+    answer to a call that was allowed when it was made still comes."""
     continues: bool = False
     """Can its client open the stream again? A stream that ends early then ends without an answer."""
 
@@ -421,7 +424,7 @@ class HttpCall(msgspec.Struct, eq=False):
         await self._put({"type": "http.response.start", "status": 200, "headers": headers})
         if length is None:
             self._background.append(self.loop.create_task(self._keep_alive()))
-            if self.until is not None:
+            if self.standing and self.until is not None:
                 left = min(max(0.0, self.until - time.time()), _MAX_STREAM_SECONDS)
                 self._expiry = self.loop.call_later(left, self.stop, End.EXPIRED)
 

@@ -390,6 +390,7 @@ class HttpApp:
         elif not self._streams.take(caller := caller_of(principal, call.address)):
             await call.refuse(_BUSY)
         else:
+            call.standing = True
             try:
                 if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
@@ -429,7 +430,7 @@ class HttpApp:
         if not self._streams.take(caller):
             await call.refuse(_BUSY)
             return
-        call.continues = True
+        call.standing = call.continues = True
         try:
             work = self._side.request(frame, headers, principal, call)
             await call.answer(work if isinstance(work, bytes) else await call.run(work))
