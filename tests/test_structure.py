@@ -248,6 +248,41 @@ def test_the_search_for_dates_finds_them():
     assert [line for line, text in words_in(tree) if DATE.search(text)] == [2, 3, 3]
 
 
+# --- regular expressions ---
+
+
+def strings_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every string that is not prose; of an f-string its text, with an x for each value."""
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in inner | prose:
+            yield node.lineno, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+
+
+def has_possessive(text: str) -> bool:
+    """A possessive quantifier or an atomic group, were this a regular expression."""
+    plain = re.sub(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", "x", text, flags=re.DOTALL)  # without escapes and classes
+    return re.search(r"(?:\w|(?<!\()\))(?:[*+?]|\{\d*,?\d*\})\+|\(\?>", plain) is not None
+
+
+@each_file
+def test_no_regular_expression_relies_on_possessive_parts(path):
+    """Python 3.11.2, which Debian 12 has, matches them wrongly (python/cpython#106052)."""
+    found = [f"line {line}: {text!r:.80}" for line, text in strings_in(tree_of(path)) if has_possessive(text)]
+    assert not found
+
+
+def test_the_search_for_possessive_parts_finds_them():
+    good = r"""!$()*+,; [a++]+ a*\++ (?:a|b)+ a{1,2} [^]*+] \*+ c:\d+? x"""
+    bad = [r"a++", r"[^a]*+b", r"(?:a|b)?+", r"a{1,2}+", r"(?:a){2,}+", r"(?>a)", r"[]a]++", r"\d*+"]
+    assert not has_possessive(good) and all(has_possessive(text) for text in bad)
+    tree = ast.parse('"""a++"""\nx = f"[{y}]*+"\nz = b"a++"')
+    assert [line for line, text in strings_in(tree) if has_possessive(text)] == [2, 3]
+
+
 # --- docstrings, names, sizes ---
 
 

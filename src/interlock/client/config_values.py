@@ -22,8 +22,8 @@ from .config_text import ConfigError, read_text
 
 __all__ = ["Input", "Inputs", "Values", "looks_secret"]
 
-_REFERENCE = pattern(r"\$\{([^{}]{0,1024}+)\}")
-_NAME = pattern(r"([A-Za-z_][A-Za-z0-9_]{0,255}+)(?::-(.{0,1024}+))?")
+_REFERENCE = pattern(r"\$\{([^{}]{0,1024})\}")
+_NAME = pattern(r"([A-Za-z_][A-Za-z0-9_]{0,255})(?::-(.{0,1024}))?")
 _FILE_BYTES = 64 * 1024  # of a file that is one value
 _SHORTEST = 6  # characters: a shorter text would be hidden in the middle of innocent words
 _MOST_HIDDEN = 1000
