@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import os
+import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -120,6 +121,8 @@ def warm_servers(request: pytest.FixtureRequest) -> Any:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells do with jobs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Listener(), Listener.__name__)
 
 

@@ -554,3 +554,13 @@ def test_why_it_cannot_start_is_said_once_and_by_us(tmp_path):
     ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1 and "Application startup" not in ended.stderr
     assert ended.stderr.count("not a regular file") == 1
+
+
+def test_without_uvloop_the_loop_is_pythons_own(monkeypatch):
+    """It is not made for every platform, and for a new Python not at once."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = runner._loop_factory()()
+    try:
+        assert type(loop).__module__.startswith("asyncio.")
+    finally:
+        loop.close()

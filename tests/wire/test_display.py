@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from interlock.wire.display import display, display_lines
 from interlock.wire.errors import Refused
+from support.properties import many
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,7 @@ def test_what_nobody_reads_is_cut():
     assert display("x" * 10, limit=4) == "xxxx… (10 characters)"
 
 
+@many(100)
 @given(st.text(max_size=200))
 def test_lines_and_tabs_stay_and_nothing_else_that_cannot_be_printed(text):
     shown = display_lines(f"{text}\n\t\x1b")
@@ -32,6 +34,7 @@ def test_lines_and_tabs_stay_and_nothing_else_that_cannot_be_printed(text):
     assert (shown.count("\n"), shown.count("\t")) == (text.count("\n") + 1, text.count("\t") + 1)
 
 
+@many(100)
 @given(st.text(max_size=200))
 def test_nothing_unprintable_ever_gets_through(text):
     assert display(text).isprintable()
