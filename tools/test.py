@@ -18,12 +18,12 @@ UNAVAILABLE = 3  # how tools/conformance.py ends when nothing could be installed
 
 
 def main() -> int:
-    return run_tests(sys.executable, []) or (0 if sys.argv[1:] else run_suite())
+    return run_tests([sys.executable], sys.argv[1:]) or (0 if sys.argv[1:] else run_suite())
 
 
-def run_tests(python: str, options: list[str], env: dict[str, str] | None = None) -> int:
+def run_tests(python: list[str], options: list[str], env: dict[str, str] | None = None) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    words = [python, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", *options, *sys.argv[1:]]
+    words = [*python, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", *options]
     return subprocess.call(words, cwd=ROOT, env={**os.environ, **(env or {})})
 
 
