@@ -27,19 +27,23 @@ SUITES = {  # and the Pythons to test with: bookworm, Debian 12, has 3.11.2
     "sid": ("python3.14", "python3.15"),
 }
 # How pip and TLS reach the package registry outside is how they reach it inside: the variables are inherited, the
-# files bound. Nothing of their content is written down.
-BOUND_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf")
-BOUND_FOLDERS = ("/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates")
+# files bound, read-only. Nothing of their content is written down.
+NETWORK = ("/etc/resolv.conf", "/etc/hosts")
+REGISTRY = ("/etc/pip.conf", "/etc/ssl/certs", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates")
 MOUNT_AND_ENTER = """
 set -eu
-folder=$1 root=$2 pip=$3 files=$4 folders=$5; shift 5
+folder=$1 root=$2 pip=$3 bound=$4; shift 4
 for name in dev proc sys; do mount --rbind "/$name" "$folder/$name"; done
-bind() { mount --bind "$1" "$2"; }
-mkdir -p "$folder$root" "$folder/root/.config/pip"
-bind "$root" "$folder$root"
-if [ -d "$pip" ]; then bind "$pip" "$folder/root/.config/pip"; fi
-for name in $folders; do if [ -d "$name" ]; then mkdir -p "$folder$name"; bind "$name" "$folder$name"; fi; done
-for name in $files; do if [ -f "$name" ]; then touch "$folder$name"; bind "$name" "$folder$name"; fi; done
+mkdir -p "$folder$root"
+mount --bind "$root" "$folder$root"
+show() {  # what is there outside, inside; nothing that runs there can change it
+    [ -e "$1" ] || return 0
+    if [ -d "$1" ]; then mkdir -p "$2"; else touch "$2"; fi
+    mount --bind "$1" "$2"
+    mount -o remount,bind,ro "$2"
+}
+for name in $bound; do show "$name" "$folder$name"; done
+show "$pip" "$folder/root/.config/pip"
 HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TMPDIR=/tmp
 export HOME PATH LC_ALL TMPDIR
 unset XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
@@ -89,12 +93,15 @@ def make_folder(suite: str) -> None:
             raise Unusable("debootstrap is not installed: apt-get install debootstrap")
         unfinished = FOLDERS / f"{suite}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        packages = [*COMMON, *(word for name in SUITES[suite] for word in (name, f"{name}-venv"))]
-        words = ["debootstrap", "--variant=minbase", "--force-check-gpg", f"--include={','.join(packages)}"]
-        if subprocess.call([*words, suite, str(unfinished), find_mirror()]) != 0:
+        words = ["debootstrap", "--variant=minbase", "--force-check-gpg", suite, str(unfinished), find_mirror()]
+        if subprocess.call(words) != 0:
             raise Unusable(f"debootstrap failed, see {unfinished}/debootstrap/debootstrap.log")
-        for package in (unfinished / "var" / "cache" / "apt" / "archives").glob("*.deb"):
-            package.unlink()
+        # By apt and not by debootstrap, which does not know the packages that only another one provides.
+        packages = [*COMMON, *(word for name in SUITES[suite] for word in (name, f"{name}-venv"))]
+        apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-qy", "--no-install-recommends"]
+        if subprocess.call(inside(unfinished, [*apt, *packages], NETWORK)) != 0:
+            raise Unusable(f"apt-get failed in the folder of {suite}")
+        subprocess.check_call(inside(unfinished, ["apt-get", "clean"], NETWORK))
         unfinished.rename(FOLDERS / suite)
 
 
@@ -117,15 +124,22 @@ def choose_mirror(targets: str) -> str | None:
     return next((row[2] for row in rows if row[:2] == ["Debian", "Debian"]), None)
 
 
+def inside(folder: Path, words: list[str], bound: tuple[str, ...] = NETWORK + REGISTRY) -> list[str]:
+    """The command that runs these words inside a folder, in this checkout, which has the same path there; `bound` is
+    what of this machine is seen there. Where packages are installed it must not hold what they write."""
+    pip = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "pip")
+    given = [str(folder.resolve()), str(ROOT), pip, " ".join(bound)]
+    shell = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT_AND_ENTER, "sh"]
+    return [*shell, *given, *words]
+
+
 def run_inside(suite: str, words: list[str]) -> NoReturn:
-    """This process becomes a command inside the folder, in this checkout, which has the same path there."""
+    """This process becomes that command."""
     if not (FOLDERS / suite).is_dir():
         raise Unusable(f"there is no folder of {suite}: make debian-pythons SUITES={suite}")
     check_machine()
-    pip = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "pip")
-    given = [str((FOLDERS / suite).resolve()), str(ROOT), pip, " ".join(BOUND_FILES), " ".join(BOUND_FOLDERS)]
-    shell = ["unshare", "--mount", "--propagation", "private", "sh", "-c", MOUNT_AND_ENTER, "sh"]
-    os.execvp(shell[0], [*shell, *given, *words])
+    command = inside(FOLDERS / suite, words)
+    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":
