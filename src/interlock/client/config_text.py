@@ -17,7 +17,7 @@ from ..wire.patterns import pattern
 __all__ = ["ConfigError", "check_depth", "members_in", "read_text", "variables_in"]
 
 _DEEPEST = 64  # levels of a configuration; deeper is refused
-# What is not closed, a string or a comment, is kept to the end of the text: it is read once, and no JSON.
+# A string or comment that is not closed reaches to the end of the text and is kept: read once, then refused as JSON.
 _STRING = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"?'
 _COMMENTS = pattern(rf"//[^\n]*|/\*[\s\S]*?\*/|({_STRING}|/\*[\s\S]*)")
 _LAST_COMMAS = pattern(rf"({_STRING})|,(?=\s*[}}\]])")

@@ -416,5 +416,5 @@ def _hints(kind: Any) -> dict[str, Any]:
     """Of the fields of a class, its bases' included, as far as they can be found from outside."""
     try:
         return get_type_hints(get_origin(kind) or kind, include_extras=True)
-    except Exception:  # annotations are code of somebody else, which Python 3.14 runs only here
+    except Exception:  # annotations are code of the author's, which Python 3.14 runs when they are read
         return {}
