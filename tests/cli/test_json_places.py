@@ -73,7 +73,7 @@ def test_comments_on_the_line_belong_to_what_is_before_them(rest, behind):
     assert text[skip_on_line(text, 2) :] == behind
 
 
-@pytest.mark.parametrize("piece", ["/*", "/**", "*", "//", '\\"', "\\", " ", "/* */", "//\n", "//\r", "/", "a"])
+@pytest.mark.parametrize("piece", ["/*", "/* ", "/**", "*", "//", '\\"', "\\", " ", "/* */", "//\n", "//\r", "/", "a"])
 @pytest.mark.parametrize("before", ['{"a', "{", '{"a": 1, /*', '{"a": 1, //'])
 def test_a_text_made_to_be_slow_is_not(before, piece):
     def follow(text):

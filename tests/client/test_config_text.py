@@ -73,7 +73,9 @@ def test_a_bad_line_is_told_by_its_number(text, told):
     assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.parametrize("piece", ["/*", "/**", "*/", "//", '"', '\\"', "\\", "/", ",", ", ", ",\n ", "/* */", '"\\\n'])
+@pytest.mark.parametrize(
+    "piece", ["/*", "/* ", "/**", "*/", "//", '"', '\\"', "\\", "/", ",", ", ", ",\n ", "/* */", '"\\\n']
+)
 def test_a_configuration_made_to_be_slow_is_not(piece):
     def refuse(text):
         with pytest.raises(ConfigError):

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 Input = TypeVar("Input")
 
-TIMES = 16
-MAX_GROWTH = 4 * TIMES  # linear work grows 16 times, quadratic work 256 times
+TIMES = 10
+MAX_GROWTH = 3 * TIMES  # linear work grows 10 times, quadratic work 100 times
 
 
 def assert_linear(work: Callable[[Input], object], make: Callable[[int], Input], size: int) -> None:
-    """`make(n)` is an input of about n characters; sixteen times as many may not cost four times as much per one."""
-    small, large = (min(_cpu_time(work, make(characters)) for _ in range(5)) for characters in (size, size * TIMES))
+    """`make(n)` is an input of about n characters; ten times as many may not cost three times as much per one."""
+    small, large = (min(_cpu_time(work, make(characters)) for _ in range(3)) for characters in (size, size * TIMES))
     assert large < small * MAX_GROWTH, f"{size} characters: {small} ns, {size * TIMES}: {large} ns"
 
 

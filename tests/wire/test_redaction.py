@@ -117,9 +117,8 @@ def test_a_token_with_a_known_beginning_never_gets_through(before, rest, after):
 )
 def test_a_text_made_to_be_slow_is_not(piece):
     for before in ("", "-----BEGIN PRIVATE KEY-----", "password: bearer "):
-        assert_linear(
-            redact_secrets, lambda size, before=before: before + piece * (size // len(piece)), 16_000
-        )  # over each bound
+        # from more characters on than any part may have, so that the bounds do not look like growth
+        assert_linear(redact_secrets, lambda size, before=before: before + piece * (size // len(piece)), 8_000)
 
 
 @pytest.mark.parametrize("text", ["to_ken: x", "pass-word", "ｔoken", "xoxb-1", "https://a:b@c", "?code=1", "bearer"])
