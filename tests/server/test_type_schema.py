@@ -40,7 +40,7 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
-class Rights(enum.Flag):
+class Rights(enum.Flag, boundary=enum.STRICT):  # the default of Python 3.11.2 drops bits it does not know
     READ = 1
     WRITE = 2
 
