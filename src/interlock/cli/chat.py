@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +30,7 @@ from .connecting import state_folder
 from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
+from .output_buffer import hold_logs
 from .pointing import Aim, aim_of
 from .showing import one_line
 from .terminal import terminal_or_none
@@ -82,6 +86,7 @@ _START_WAIT = 3_600.0  # seconds: a person may think about what is to be started
 
 def command(words: list[str]) -> int:
     given = read_words(words, _OPTIONS)
+    hold_logs(sys.stderr, logging.WARNING, "%(message)s")
     try:
         return asyncio.run(_chat(given))
     except (LocalError, ConfigError) as error:
@@ -90,7 +95,7 @@ def command(words: list[str]) -> int:
 
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
-    floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
+    floor = Floor(partial(_announce_question, screen))
     book = Watched(FileAudit(home / "audit.jsonl"))
     model = model_of(words.options.get("model", "plain"), words.options.get("base-url"))
     host = _host(words, model, _user(screen, floor), book, home)
@@ -107,6 +112,11 @@ async def _chat(words: Words) -> int:
         finally:
             reader.close()
     return OK
+
+
+def _announce_question(screen: Screen) -> None:
+    screen.line()
+    screen.warn("(a question waits: press Enter to see it)")
 
 
 def _user(screen: Screen, floor: Floor) -> TerminalUser:

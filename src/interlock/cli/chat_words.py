@@ -217,7 +217,7 @@ async def _prompt(room: ChatRoom, name: str, words: list[str]) -> bool:
     if found.messages and found.messages[-1].role == "user":
         return False
     for block in prompt_blocks(found.messages[-1].content) if found.messages else ():
-        room.screen.line(plain(block.get("text") or f"({block['type']})"))
+        room.screen.block(block.get("text") or f"({block['type']})")
     room.screen.dim("  (it is your turn)")
     return True
 

@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,11 @@ from ..wire.errors import (
 from ..wire.link import Patience
 from .failing import BROKEN, REFUSED, TIMEOUT, UNAUTHORIZED, UNREACHABLE, USAGE, Failure
 from .forms import Answerer
+from .output_buffer import hold_logs
 from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
-from .terminal import terminal_or_none
+from .terminal import Terminal, terminal_or_none
 from .words import Kind, Number, Words, read_words
 
 __all__ = [
@@ -113,7 +115,9 @@ def talk(words: Words, own: list[str], act: Act) -> int:
     """Open what the words name, act, close. The exit code."""
     aim = aim_of(words, own)
     if words.flag("debug"):
-        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s %(message)s")
+        hold_logs(sys.stderr, logging.DEBUG, "%(name)s %(message)s")
+    else:
+        hold_logs(sys.stderr, logging.WARNING, "%(message)s")
     progress = Progress()
     options = client_options(words, aim, progress)
     try:
@@ -161,16 +165,22 @@ def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]
         found |= {"log_level": words.options["log"], "on_log": _shown_log(progress)}
     terminal = terminal_or_none()
     if terminal is not None:
-        answerer = Answerer(terminal, before=progress.clear)
+        answerer = Answerer(terminal, before=partial(_make_room, progress, terminal))
         found |= {"elicit": answerer.form, "elicit_url": answerer.page}
     return found
+
+
+def _make_room(progress: Progress, terminal: Terminal) -> None:
+    """For a question: what was typed before it was there does not answer it."""
+    progress.clear()
+    terminal.forget_typed()
 
 
 def _shown_log(progress: Progress) -> Callable[[str, Any, str | None], None]:
     def show(level: str, data: Any, logger: str | None) -> None:
         progress.clear()
         told = data if isinstance(data, str) else str(data)
-        note(f"{one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
+        note(f"  {one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
 
     return show
 

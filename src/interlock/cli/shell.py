@@ -26,7 +26,7 @@ from .pointing import aim_of
 from .progress import Progress
 from .prompt import get
 from .read import read
-from .showing import note, one_line, plain, say
+from .showing import note, one_line, plain, say, say_data
 from .suggesting import WORDS, candidates
 from .words import read_words
 
@@ -127,7 +127,7 @@ class Shell:
                 say("\n".join(f"  {word:9}{about}" for word, about in WORDS.items()))
             case ["info"]:
                 say(self.greeting.partition("\n")[0])
-                say(plain(client.instructions or "(no instructions)"))
+                say_data(plain(client.instructions or "(no instructions)"))
             case ["list", *kinds] if all(kind in LISTS for kind in kinds):
                 say(offered_text(await offered(client, kinds)))
             case ["call", name, *arguments]:
