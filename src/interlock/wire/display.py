@@ -90,7 +90,9 @@ def display_block(text: str, *, lines: int | None = MAX_BLOCK_LINES, columns: in
     """A peer's text as a block that cannot be taken for anything else: escaped, each line behind `  | `, and no more
     than `lines` of them."""
     escaped = display_lines(text.replace("\r\n", "\n").rstrip("\n"))
-    found: list[str] = (IndentedText(_BLOCK_INDENT, columns).feed(escaped) or _BLOCK_INDENT.rstrip()).split("\n")
+    if not escaped:
+        return _BLOCK_INDENT.rstrip()
+    found = IndentedText(_BLOCK_INDENT, columns).feed(escaped).split("\n")
     if lines is not None and len(found) > lines:
         found[lines:] = [f"{_BLOCK_INDENT}… ({len(found) - lines} more lines)"]
     return "\n".join(found)
