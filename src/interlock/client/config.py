@@ -98,6 +98,18 @@ class ServerEntry:
         self._check_enabled()
         return self._text("url", []), self._texts("headers", [])
 
+    def sources(self) -> dict[str, str]:
+        """Where values come from, by what they are the value of: the references in them as they are written, or the
+        configuration itself. Nothing is looked up but the names in an `envFile`."""
+        texts = {f"header {name.lower()}": text for name, text in self._mapping("headers").items()}
+        texts |= {f"variable {name}": text for name, text in self._mapping("env").items()}
+        found = {what: self._values.references(text) or "the configuration" for what, text in texts.items()}
+        for name in self._variables_of_file([]):
+            found.setdefault(f"variable {name}", f"envFile {self._members['envFile']}")
+        plain = {f"word [{number}]": text for number, text in enumerate(self._list("args"), 1)}
+        plain |= {name: self._members[name] for name in ("command", "cwd", "url", "envFile") if name in self._members}
+        return found | {what: used for what, text in plain.items() if (used := self._values.references(text))}
+
     def _check_enabled(self) -> None:
         if self.disabled:
             raise ConfigError(f"{self.at}: the file says that this server is disabled")

@@ -27,6 +27,7 @@ _NAME = pattern(r"([A-Za-z_][A-Za-z0-9_]{0,255})(?::-(.{0,1024}))?")
 _FILE_BYTES = 64 * 1024  # of a file that is one value
 _SHORTEST = 6  # characters: a shorter text would be hidden in the middle of innocent words
 _MOST_HIDDEN = 1000
+_PREDEFINED = ("workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "userHome")
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -72,6 +73,15 @@ class Values:
             return looked_up
 
         return _REFERENCE.sub(value, text)
+
+    def references(self, text: str) -> str:
+        """Those in a text that lead to a variable, a file or the user, as they are written; a file with its path."""
+        found = [match[1] for match in _REFERENCE.finditer(text) if match[1] not in _PREDEFINED]
+        return ", ".join(f"${{{each}}}{self._place(each)}" for each in found)
+
+    def _place(self, reference: str) -> str:
+        kind, colon, name = reference.partition(":")
+        return f" = {self.path(name)}" if colon and kind == "file" else ""
 
     def path(self, text: str) -> Path:
         """A relative one belongs to the workspace, and where there is none to the folder of the configuration."""
