@@ -9,10 +9,11 @@ import time
 import pytest
 
 from interlock.cli import connecting
-from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of, tokens_folder
+from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of
 from interlock.cli.failing import Failure
 from interlock.cli.pointing import Aim
 from interlock.cli.progress import Progress
+from interlock.cli.state_folder import tokens_folder
 from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
 from interlock.wire import errors

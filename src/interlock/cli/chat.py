@@ -26,13 +26,13 @@ from ..wire.errors import LocalError
 from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
-from .connecting import state_folder
 from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
 from .output_buffer import hold_logs
 from .pointing import Aim, aim_of
 from .showing import one_line
+from .state_folder import host_folder
 from .terminal import terminal_or_none
 from .words import Kind, Number, Words, read_words
 
@@ -170,7 +170,7 @@ def _welcome(screen: Screen, host: Host, model: Model) -> None:
 def _home(words: Words) -> Path:
     if "home" in words.options:
         return Path(words.options["home"]).expanduser()
-    return state_folder() / "host"
+    return host_folder()
 
 
 def _roots(words: Words) -> list[Path]:
@@ -178,10 +178,10 @@ def _roots(words: Words) -> list[Path]:
 
 
 def _servers(words: Words) -> dict[str, Any]:
-    aims: list[Aim] = [aim_of(words, [])] if words.command is not None else []
+    aims: list[Aim] = [aim_of(words, [], asks=False)] if words.command is not None else []
     own = [*words.own]
     while own:
-        aims.append(aim_of(Words([], words.options), own))
+        aims.append(aim_of(Words([], words.options), own, asks=False))
     found: dict[str, Any] = {}
     for aim in aims:
         found[_name(aim, found)] = aim.target

@@ -98,7 +98,7 @@ async def _add(room: ChatRoom, words: list[str]) -> None:
         given = read_words(rest, {})
         if len(given.own) != (given.command is None):
             raise LocalError("this takes one TARGET, or -- and a command")
-        aim = aim_of(given, [*given.own])
+        aim = aim_of(given, [*given.own], asks=False)
     except Failure as failure:
         raise LocalError(failure.told()) from failure
     await room.host.add(name, aim.target)

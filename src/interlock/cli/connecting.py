@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..auth.plans import OAuth
@@ -42,6 +40,7 @@ from .output_buffer import hold_logs
 from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
+from .state_folder import tokens_folder
 from .terminal import Terminal, terminal_or_none
 from .words import Kind, Number, Words, read_words
 
@@ -52,9 +51,7 @@ __all__ = [
     "client_of",
     "client_options",
     "failure_of",
-    "state_folder",
     "talk",
-    "tokens_folder",
     "use_one",
 ]
 
@@ -183,17 +180,6 @@ def _shown_log(progress: Progress) -> Callable[[str, Any, str | None], None]:
         note(f"  {one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
 
     return show
-
-
-def state_folder() -> Path:
-    """What lasts from one command to the next: tokens, history, approvals."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "interlock"
-
-
-def tokens_folder() -> Path:
-    """Where tokens of users are kept, each in a file that only its owner reads."""
-    return state_folder() / "tokens"
 
 
 def _of_url(words: Words, aim: Aim) -> dict[str, Any]:

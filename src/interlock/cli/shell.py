@@ -18,7 +18,7 @@ from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
 from .call import call
 from .complete import complete
-from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, state_folder
+from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of
 from .failing import INTERRUPTED, OK, USAGE, Failure
 from .line_reader import editor_or_none, keep_history, prepare
 from .list_all import LISTS, offered, offered_text
@@ -27,6 +27,7 @@ from .progress import Progress
 from .prompt import get
 from .read import read
 from .showing import note, one_line, plain, say, say_data
+from .state_folder import state_folder
 from .suggesting import WORDS, candidates
 from .words import read_words
 

@@ -118,7 +118,7 @@ class ServerEntry:
         if "envFile" not in self._members:
             return {}
         where = f"{self.at}, envFile"
-        path = self._values.path(self._text("envFile", hidden))
+        path = self._values.file(self._text("envFile", hidden), where)
         return variables_in(read_text(path, _FILE_BYTES, where), where)
 
     # --- its members ------------------------------------------------------------------------------
@@ -239,12 +239,14 @@ def read_config(
     workspace: str | PathLike[str] | None = None,
     env_policy: EnvPolicy = "minimal",
     environ: Mapping[str, str] | None = None,
+    confined: bool = False,
 ) -> Config:
     """The servers of a file, or of its content as a mapping.
 
     `inputs` answers `${input:...}`: a mapping by id, or a function that asks the user. `workspace` is what
     `${workspaceFolder}` means; a file in `.vscode` or `.cursor` belongs to the folder above. `environ` replaces the
     process's own variables for `${env:...}`. `env_policy` says what servers get beside their `env` (see `Command`).
+    With `confined`, `${file:...}` and `envFile` lead to files below the workspace, or the folder of the file, alone.
     """
     if isinstance(source, Mapping):
         file, path, members = "configuration", None, dict(source)
@@ -256,7 +258,7 @@ def read_config(
     servers, declared, unknown = _sections(members, file)
     folder = path.absolute().parent if path is not None else Path.cwd()
     space = Path(workspace).absolute() if workspace is not None else _workspace_of(folder, path)
-    values = Values(folder, space, declared, inputs, environ)
+    values = Values(folder, space, declared, inputs, environ, confined)
     return Config(file, servers, lambda name, entry: _entry(name, entry, file, values, env_policy), unknown)
 
 

@@ -54,8 +54,9 @@ class Values:
         declared: Mapping[str, Input],
         inputs: Inputs | None,
         environ: Mapping[str, str] | None,
+        confined: bool = False,
     ) -> None:
-        self._folder, self._workspace = folder, workspace
+        self._folder, self._workspace, self._confined = folder, workspace, confined
         self._declared, self._inputs = declared, inputs
         self._environ = environ
         self._given: dict[str, str] = {}
@@ -87,6 +88,20 @@ class Values:
         """A relative one belongs to the workspace, and where there is none to the folder of the configuration."""
         return (self._workspace or self._folder) / Path(text).expanduser()
 
+    def file(self, text: str, where: str) -> Path:
+        """One whose content is a value: of a confined configuration only below its folder, wherever links lead."""
+        path = self.path(text)
+        if not self._confined:
+            return path
+        try:
+            base, real = (self._workspace or self._folder).resolve(), path.resolve()
+        except (OSError, RuntimeError):
+            raise ConfigError(f"{where}: {display(str(path), 300)} cannot be found") from None
+        if not real.is_relative_to(base):
+            told = f"{where}: {display(str(real), 300)} is outside of {display(str(base), 300)}"
+            raise ConfigError(f"{told}: a folder's configuration reads files of that folder only; name it by its path")
+        return real
+
     def folder_of(self, cwd: str | None) -> str | None:
         """Where a server is started: as it says, else in the workspace, else where we are."""
         if cwd is not None:
@@ -98,7 +113,7 @@ class Values:
         if colon and kind == "env":
             return self._variable(name, None, where)
         if colon and kind == "file":
-            return read_text(self.path(name), _FILE_BYTES, where).rstrip("\r\n"), True
+            return read_text(self.file(name, where), _FILE_BYTES, where).rstrip("\r\n"), True
         if colon and kind == "input":
             return self._input(name, where), True
         known = self._predefined(reference, where)
