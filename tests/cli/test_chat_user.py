@@ -40,6 +40,11 @@ def ask(**more):
         (["", "what?", "yup", "y"], Leave(granted=True)),
         ([""] * 9, Leave(granted=False)),
         ([None], Leave(granted=False)),
+        (["yup"], Leave(granted=False)),
+        (["yes please"], Leave(granted=False)),
+        (["y n"], Leave(granted=False)),
+        (["sure"], Leave(granted=False)),
+        (["all"], Leave(granted=False)),
     ],
 )
 async def test_leave_is_given_only_by_a_clear_word(lines, leave):
@@ -129,8 +134,14 @@ async def test_a_form_is_looked_at_once_more_before_it_is_sent():
         assert (await person.fill("notes", "Who?", FORM))["action"] == action
 
 
+async def test_a_form_is_sent_only_after_a_clear_yes():
+    for word in ("yup", "yes please", "send", ""):
+        person, _, _ = at_terminal("Ann", word)
+        assert (await person.fill("notes", "Who?", FORM))["action"] == "decline"
+
+
 async def test_a_page_is_opened_only_after_a_yes():
-    for lines, opened in ((["y"], True), (["n"], False), ([], False), ([""] * 9, False)):
+    for lines, opened in ((["y"], True), (["n"], False), ([], False), ([""] * 9, False), (["yup"], False)):
         person, stream, _ = at_terminal(*lines)
         assert await person.open_page("notes", "https://pay.example/x?y=1", "Pay") is opened
         assert "https://pay.example/x?y=1" in stream.getvalue()

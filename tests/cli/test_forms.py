@@ -145,7 +145,7 @@ async def test_a_page_is_shown_whole_and_opened_only_when_agreed_to():
     assert url in heard.replace("\n  | ", "") and "at the host: example.com\n" in heard
 
 
-@pytest.mark.parametrize(("line", "action"), [("n", "decline"), ("", "cancel")])
+@pytest.mark.parametrize(("line", "action"), [("n", "decline"), ("", "cancel"), ("yup", "cancel"), ("yes!", "cancel")])
 async def test_a_page_is_not_opened_unasked(line, action):
     answer, opened, _ = await visited("https://example.com/", line)
     assert (answer, opened) == ({"action": action}, [])

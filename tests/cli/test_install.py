@@ -156,6 +156,17 @@ def test_a_dry_run_shows_a_diff_and_changes_nothing(home, file_of, capsys, monke
         assert shown.out.startswith(f"--- {path}\n+++ {path}\n@@") and "nothing was changed" in shown.err
 
 
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_dry_run_shows_no_value_of_a_header_or_variable(command, home, file_of, capsys):
+    entry = {"url": "https://old.example", "headers": {"Authorization": "Bearer s3cret"}, "env": {"KEY": "s3cret-too"}}
+    file_of("cursor", json.dumps({"mcpServers": {"docs": entry}}, indent=2))
+    own = ["--url", "https://new.example", "--name", "docs", "--replace"] if command == "install" else ["docs"]
+    main([command, *own, "--to", "cursor", "--dry-run"])
+    shown = capsys.readouterr()
+    assert "s3cret" not in shown.out + shown.err
+    assert '"Authorization": "…"' in shown.out and '"url": "https://old.example"' in shown.out
+
+
 def test_variables_are_read_or_asked_for_and_never_shown(home, file_of, capsys, monkeypatch):
     path = file_of("cursor", "{}")
     monkeypatch.setenv("API_KEY", "s3cret")

@@ -75,7 +75,7 @@ TARGET:
   https://example.com/mcp      a URL
   server.py[:OBJECT]           a file with a Server, started as `interlock run` would
   mcp.json[:NAME]              the one server of a configuration, or the one of that name
-  NAME                         a name from the configuration files of this folder and of hosts on this machine
+  NAME                         a name from the configurations of hosts on this machine, or of this folder (asks first)
   … -- COMMAND ARGUMENT…       instead of a TARGET: a command, behind everything else
 
 options of the connection:
