@@ -138,7 +138,7 @@ def test_a_server_that_cannot_be_started_is_code_3(capsys):
 
 
 def test_debug_shows_the_rest(capsys, monkeypatch):
-    monkeypatch.setattr(connecting.logging, "basicConfig", lambda **options: None)
+    monkeypatch.setattr(connecting, "hold_logs", lambda debug: None)
     assert code_of("list", "--debug", "--", "/nowhere/server") == 3
     assert "Traceback" in capsys.readouterr().err
 

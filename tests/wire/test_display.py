@@ -97,6 +97,8 @@ def test_pieces_are_laid_out_like_the_whole(pieces):
 
 
 def test_long_lines_of_ours_go_on_indented():
-    assert break_lines("a" * 30 + "\nb", 20) == "a" * 19 + "\n    " + "a" * 11 + "\nb"
+    assert break_lines("a" * 30 + "\nb", 24) == "a" * 23 + "\n    " + "a" * 7 + "\nb"
+    assert break_lines("may this be done by the server?", 24) == "may this be done by \n    the server?"
+    assert break_lines("木" * 14, 24) == "木" * 11 + "\n    木木木"
     assert break_lines("a" * 30, None) == "a" * 30
     assert (cut_columns("a" * 30, 20), cut_columns("short", 20)) == ("a" * 19, "short")

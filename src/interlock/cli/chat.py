@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Iterable
@@ -86,7 +85,7 @@ _START_WAIT = 3_600.0  # seconds: a person may think about what is to be started
 
 def command(words: list[str]) -> int:
     given = read_words(words, _OPTIONS)
-    hold_logs(sys.stderr, logging.WARNING, "%(message)s")
+    hold_logs()
     try:
         return asyncio.run(_chat(given))
     except (LocalError, ConfigError) as error:
@@ -120,7 +119,7 @@ def _announce_question(screen: Screen) -> None:
 
 
 def _user(screen: Screen, floor: Floor) -> TerminalUser:
-    person = terminal_or_none()
+    person = terminal_or_none() if sys.stdout.isatty() else None  # a question that is not seen is not answered
     if person is None:
         screen.warn("there is no terminal here, so nobody can be asked: what no rule allows is refused (--policy FILE)")
     return TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None)

@@ -7,8 +7,6 @@ shows the rest.
 from __future__ import annotations
 
 import asyncio
-import logging
-import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -111,10 +109,7 @@ def use_one(words: list[str], what: str, verb: Verb, more: dict[str, Kind] | Non
 def talk(words: Words, own: list[str], act: Act) -> int:
     """Open what the words name, act, close. The exit code."""
     aim = aim_of(words, own)
-    if words.flag("debug"):
-        hold_logs(sys.stderr, logging.DEBUG, "%(name)s %(message)s")
-    else:
-        hold_logs(sys.stderr, logging.WARNING, "%(message)s")
+    hold_logs(words.flag("debug"))
     progress = Progress()
     options = client_options(words, aim, progress)
     try:

@@ -49,8 +49,7 @@ def command(words: list[str]) -> int:
     aim = aim_of(given, own)
     if own:
         raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
-    if given.flag("debug"):
-        hold_logs(sys.stderr, logging.DEBUG, "%(name)s %(message)s")
+    hold_logs(given.flag("debug"))
     json = given.flag("json")
     colour = is_colourful(sys.stdout)
     if not json:

@@ -89,7 +89,8 @@ class _LogHandler(logging.Handler):
         OUTPUT.write(self._stream, f"{break_lines(text, columns_of(self._stream))}\n")
 
 
-def hold_logs(stream: TextIO, level: int, format: str) -> None:
-    """Print log records from `level` on, and never below an open question. A program that has set up logging keeps
-    what it has."""
-    logging.basicConfig(level=level, format=format, handlers=[_LogHandler(stream)])
+def hold_logs(debug: bool = False) -> None:
+    """Print log records on stderr, warnings or with `debug` all of them, and never below an open question. A program
+    that has set up logging keeps what it has."""
+    level, text = (logging.DEBUG, "%(name)s %(message)s") if debug else (logging.WARNING, "%(message)s")
+    logging.basicConfig(level=level, format=text, handlers=[_LogHandler(sys.stderr)])

@@ -22,6 +22,7 @@ from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failur
 from .failing import INTERRUPTED, OK, USAGE, Failure
 from .line_reader import editor_or_none, keep_history, prepare
 from .list_all import LISTS, offered, offered_text
+from .output_buffer import hold_logs
 from .pointing import aim_of
 from .progress import Progress
 from .prompt import get
@@ -61,6 +62,7 @@ def command(words: list[str]) -> int:
     aim, progress = aim_of(given, own), Progress()
     if own:
         raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
+    hold_logs(given.flag("debug"))
     client = client_of(aim, client_options(given, aim, progress))
     thread = LoopThread()
     thread.join(id(client), client.close)

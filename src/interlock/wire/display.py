@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .patterns import pattern
 
 __all__ = [
@@ -49,8 +51,8 @@ class IndentedText:
     """Text that comes in pieces: each of its lines is indented, and broken before it has `columns` columns. A terminal
     would break it at the left margin, where only our own lines begin. `columns=None`: lines are as long as they are."""
 
-    def __init__(self, indent: str, columns: int | None, first: str | None = None) -> None:
-        self._indent, self._next = indent, indent if first is None else first
+    def __init__(self, indent: str, columns: int | None) -> None:
+        self._indent = indent
         self._columns = max(columns, _MIN_COLUMNS) if columns is not None else None
         self._column: int | None = None  # None: at the beginning of a line
 
@@ -59,16 +61,16 @@ class IndentedText:
         pieces: list[str] = []
         for char in text.replace("\t", "    "):
             if char == "\n":
-                pieces.append(f"{self._next.rstrip()}\n" if self._column is None else "\n")
-                self._next, self._column = self._indent, None
+                pieces.append(f"{self._indent.rstrip()}\n" if self._column is None else "\n")
+                self._column = None
                 continue
             width = 1 if char.isascii() else 2  # no character has more columns; one that has fewer is broken early
             if self._column is not None and self._columns is not None and self._column + width >= self._columns:
                 pieces.append("\n")
-                self._next, self._column = self._indent, None
+                self._column = None
             if self._column is None:
-                pieces.append(self._next)
-                self._column = len(self._next)
+                pieces.append(self._indent)
+                self._column = len(self._indent)
             pieces.append(char)
             self._column += width
         return "".join(pieces)
@@ -76,14 +78,24 @@ class IndentedText:
 
 def cut_columns(text: str, columns: int) -> str:
     """As much of one line as surely has no more than `columns` columns."""
-    return IndentedText("", columns).feed(text).partition("\n")[0]
+    return IndentedText("", columns).feed(text[:columns]).partition("\n")[0]
 
 
 def break_lines(text: str, columns: int | None) -> str:
-    """Each line that is too long goes on below, indented."""
+    """Each line that is too long goes on below, indented; it is broken after a space, where there is one."""
     if columns is None or len(text) * 2 < columns:
         return text
-    return "\n".join(IndentedText(_CONTINUATION, columns, first="").feed(line) for line in text.split("\n"))
+    columns = max(columns, _MIN_COLUMNS + len(_CONTINUATION))
+    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line.replace("\t", "    "), columns))
+
+
+def _pieces(line: str, columns: int) -> Iterator[str]:
+    indent = ""
+    while len(piece := cut_columns(line, columns - len(indent))) < len(line):
+        piece = piece[: piece.rfind(" ", len(piece) // 2) + 1] or piece
+        yield indent + piece
+        line, indent = line[len(piece) :], _CONTINUATION
+    yield indent + line
 
 
 def display_block(text: str, *, lines: int | None = MAX_BLOCK_LINES, columns: int | None = _BLOCK_COLUMNS) -> str:
