@@ -126,9 +126,9 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _without_secrets(name: str, value: str) -> str:
-    """By its looks, or else by its name."""
-    shown = redact_secrets(value)
-    return shown if shown != value or redact_secrets({name: value}) == {name: value} else REDACTED
+    """By its looks, or by its name."""
+    [shown] = redact_secrets({name: value}).values()
+    return str(shown)
 
 
 def _names(names: Sequence[str]) -> str:
