@@ -81,7 +81,7 @@ def test_secrets_are_not_written(arguments):
     "arguments", [{"password": "geheim77"}, {"text": "my token: geheim77"}, {"u": ["https://me:geheim77@example.com"]}]
 )
 @pytest.mark.parametrize("book", ["memory", "file"])
-def test_what_looks_like_a_secret_is_not_written_though_nobody_named_it(arguments, book, tmp_path):
+def test_what_looks_like_a_secret_is_not_written_without_hide(arguments, book, tmp_path):
     """By its looks alone, without `hide`, whichever way the line is written."""
     audit = MemoryAudit() if book == "memory" else FileAudit(tmp_path / "audit.jsonl")
     ledger, deed = Ledger(audit), Deed("tool", "s", "t", arguments)

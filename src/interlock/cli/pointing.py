@@ -103,7 +103,7 @@ def _of_word(words: Words, word: str, asks: bool) -> Aim:
 
 
 def _file_and_rest(word: str) -> tuple[str | None, str]:
-    """As `interlock run` reads it: a file, or a file, a colon and a name. A bare name is none, whatever lies here."""
+    """As `interlock run` reads it: a file, or a file, a colon and a name. A bare name is not a file."""
     if _is_path(word) and os.path.isfile(word):
         return word, ""
     path, colon, name = word.rpartition(":")

@@ -1,7 +1,8 @@
 """Environment variables that decide which code a program runs, by their names.
 
-Loaders, interpreters, shells and package managers read them before the program itself does: leave to start a program is
-bound to their values, and the question names them. No list is complete; whole families are covered by their prefix.
+Loaders, interpreters, shells and package managers read them before the program itself does: permission to start a
+program is bound to their values, and the question names them. No list is complete; whole families are covered by their
+prefix.
 """
 
 from __future__ import annotations

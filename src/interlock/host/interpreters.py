@@ -1,7 +1,7 @@
 """What an interpreter is given on its command line: code in the words themselves, or a file that holds it.
 
-Of the words of a command, whoever is asked about it is told that some of them are code; and leave to start it is bound
-to the content of a script that they name (launching.py).
+A question about a launch names the words that are code (dangers.py), and permission for it is bound to the content of a
+script that the words name (launching.py).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Interpreter(msgspec.Struct, frozen=True):
     long: tuple[str, ...] = ()
     """Long options, and words in their place, that are followed by code."""
     valued: str = ""
-    """Letters that are followed by another word, which is no script."""
+    """Letters that are followed by another word, which is not a script."""
     module: str = ""
     """Letters that name a module: there is no script then."""
     valued_long: tuple[str, ...] = ()
-    """Long options that are followed by another word, which is no script."""
+    """Long options that are followed by another word, which is not a script."""
     verbs: tuple[str, ...] = ()
     """Words that may stand before the script."""
 
