@@ -128,8 +128,8 @@ class HttpCall(msgspec.Struct, eq=False):
     until: float | None = None
     """Unix time at which the caller's token ends; None: it has no token."""
     standing: bool = False
-    """Does its stream last as long as its client reads (a GET, subscriptions/listen)? It ends with the caller's token. The
-    answer to a call that was allowed when it was made still comes."""
+    """Does its stream last as long as its client reads (a GET, subscriptions/listen)? It ends with the caller's token.
+    The answer to a call that was allowed when it was made still comes."""
     continues: bool = False
     """Can its client open the stream again? A stream that ends early then ends without an answer."""
 
