@@ -729,6 +729,60 @@ async def test_what_fails_inside_is_still_logged(caplog):
     assert [record.name for record in caplog.records] == ["interlock.http.errors"]
 
 
+@pytest.mark.parametrize(
+    ("place", "requests", "data"),
+    [
+        ("on_message_begin", 0, http(HI)),
+        ("on_headers_complete", 0, http(HI)),
+        ("on_body", 0, http(HI)),
+        ("count", 1, b"POST"),
+        ("begin_again", 3, http(HI)),  # from the second request on heads are remembered
+    ],
+)
+async def test_a_defect_in_reading_is_logged_and_answered_500(monkeypatch, caplog, place, requests, data):
+    """A 400 says that the client is at fault: a method that a version of uvicorn lacks is not its fault."""
+
+    def fail(*given):
+        raise AttributeError("not there in this version")
+
+    if not requests:
+        monkeypatch.setattr(http_protocol.Bounded, place, fail)
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(requests):
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+        monkeypatch.setattr(http_protocol.Bounded, place, fail)
+        raw.write(data)
+        status, headers = await raw.head()
+        assert (status, headers["connection"]) == (500, "close")
+        assert await raw.ended() == b""
+    [record] = [record for record in caplog.records if record.name == "interlock.http.errors"]
+    assert record.levelname == "ERROR" and record.exc_info[0] is AttributeError
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_request_that_cannot_be_started_ends_its_connection(monkeypatch, caplog, again):
+    def fail(*given):
+        raise RuntimeError("no task")
+
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(3 * again):
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+        monkeypatch.setattr(http_protocol.Bounded, "_start_asgi_task", fail)
+        raw.write(http(HI))
+        said = await raw.ended()
+        assert said == b"" or said.startswith(b"HTTP/1.1 500 ")
+    assert [record.name for record in caplog.records] == ["interlock.http.errors"]
+
+
+async def test_a_target_that_is_not_ascii_is_the_clients_mistake(caplog):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI).replace(b"/mcp", "/müp".encode(), 1))
+        assert (await raw.head())[0] == 400
+    assert caplog.records == []
+
+
 async def test_a_head_that_stays_away_behind_others_says_nothing_into_their_answers(monkeypatch):
     monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.5)
     async with served(House().app) as port, connection(port) as raw:

@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..wire.errors import LocalError
@@ -292,11 +293,15 @@ def _uvicorn(app: HttpApp, bounds: _Bounds, stop: asyncio.Event | None, on_start
 
 
 def _protocol(body_bytes: int, bounds: _Bounds) -> Any:
-    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
-    try:
-        from .http_protocol import bounded_by
-    except ImportError:
+    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not.
+
+    Only a missing httptools falls back to h11. A uvicorn without the classes that ours builds on is an error: the
+    fallback would lose the bounds without a word.
+    """
+    if find_spec("httptools") is None:
         return _PLAIN
+    from .http_protocol import bounded_by
+
     return bounded_by(body_bytes, bounds.connections, bounds.connections_per_address)
 
 
