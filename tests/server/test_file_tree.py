@@ -1,6 +1,7 @@
 """server/file_tree.py: what lies below one folder can be read, and nothing else, whatever links are put there."""
 
 import os
+import shutil
 import stat
 import threading
 
@@ -126,6 +127,23 @@ def test_what_cannot_be_read_is_not_there(tree, root):
         (root / "a.txt").chmod(0)
     with pytest.raises(NotThere):
         tree.read(["a.txt"])
+
+
+@pytest.mark.parametrize("parts", [["a.txt"], ["sub", "deep"]], ids=["file", "folder"])
+def test_what_goes_between_the_look_and_the_opening_is_not_there(root, parts):
+    """Where paths cannot be opened step by step, opening can fail after the first look: gone, or without permission."""
+
+    class Vanishing(FileTree):
+        def _looked_at(self, parts):
+            path = super()._looked_at(parts)
+            os.rename(path, path + "-gone")
+            return path
+
+    with pytest.raises(NotThere):
+        Vanishing(root, hidden=False, most_bytes=100, stepwise=False).read(parts)
+    shutil.rmtree(root / "sub")
+    (root / "sub" / "deep").mkdir(parents=True)
+    assert Vanishing(root, hidden=False, most_bytes=100, stepwise=False).entries(["sub", "deep"]) == []
 
 
 @pytest.mark.parametrize(("size", "fits"), [(0, True), (100, True), (101, False), (5000, False)])

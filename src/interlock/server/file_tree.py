@@ -110,7 +110,11 @@ class FileTree:
         try:
             yield place
             if isinstance(place, str):
-                self._look_again(parts)
+                self._looked_at(parts)
+        except OSError:
+            if isinstance(place, int):
+                raise  # open already: this is a defect of the disk
+            raise NotThere from None  # only now opened or looked at again: gone by now, or not for us
         finally:
             if isinstance(place, int):
                 os.close(place)
@@ -130,12 +134,6 @@ class FileTree:
         if os.path.realpath(path, strict=True) != path:
             raise NotThere  # a link is in it, or another spelling
         return path
-
-    def _look_again(self, parts: Sequence[str]) -> None:
-        try:
-            self._looked_at(parts)
-        except OSError:
-            raise NotThere from None
 
 
 def _entry(entry: os.DirEntry[str]) -> Entry | None:
