@@ -5,7 +5,8 @@ SUITES ?= bookworm sid
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test pythons debian-pythons lowest newest check format docs bench faults conformance coverage-spec clean
+.PHONY: run test pythons debian-pythons lowest newest environments check format docs bench faults conformance \
+  coverage-spec clean
 
 run: .venv/ready
 	$(PY) examples/tour.py
@@ -23,6 +24,9 @@ debian-pythons: .venv/ready
 
 lowest newest: .venv/ready
 	$(PY) tools/dependency_bounds.py $@ $(TESTS)
+
+environments: .venv/ready
+	$(PY) tools/environments.py $(TESTS)
 
 check: .venv/ready
 	.venv/bin/ruff format --check .
