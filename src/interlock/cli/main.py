@@ -56,6 +56,9 @@ def overview() -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; a process that fails ends with one of the codes of `failing.CODES`."""
     words = sys.argv[1:] if arguments is None else arguments
+    stdout: Any = sys.stdout
+    if hasattr(stdout, "reconfigure"):
+        stdout.reconfigure(errors="backslashreplace")  # a locale without some letter must not end the command
     try:
         code = _act(words)
         sys.stdout.flush()
