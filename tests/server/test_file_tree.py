@@ -3,6 +3,8 @@
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -111,6 +113,21 @@ def test_the_way_to_the_root_may_have_links(root):
     link = root.parent / "link"
     link.symlink_to(root)
     assert FileTree(link, hidden=False, most_bytes=100).read(["a.txt"]) == b"A"
+
+
+def test_a_name_that_the_locale_has_no_letters_for_is_not_there(root):
+    code = """if True:
+        import sys
+        from interlock.server.file_tree import FileTree, NotThere
+        for stepwise in (True, False):
+            try:
+                FileTree(sys.argv[1], hidden=False, most_bytes=100, stepwise=stepwise).read(["\\xe4"])
+            except NotThere:
+                print("not there")
+    """
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run = subprocess.run([sys.executable, "-c", code, str(root)], env=ascii_only, capture_output=True, text=True)
+    assert (run.stdout.split("\n"), run.stderr) == (["not there", "not there", ""], "")
 
 
 def test_a_pipe_is_not_there_and_blocks_nobody(tree, root):

@@ -105,8 +105,9 @@ class FileTree:
                 place: int | str = self._step_by_step(parts)
             else:
                 place = self._looked_at(parts)
-        except OSError:
-            raise NotThere from None  # missing, a link, a file where a folder should be, or not for us
+        except (OSError, UnicodeEncodeError):
+            # Missing, a link, a file where a folder should be, not for us, or a letter that no file name has here.
+            raise NotThere from None
         try:
             yield place
             if isinstance(place, str):
