@@ -23,6 +23,10 @@ from test import WORKERS
 ROOT = Path(__file__).resolve().parent.parent
 NOBODY = 65534  # the user and the group that own nothing
 CPU_PERIOD, CPU_QUOTA = 100_000, 25_000  # microseconds: a quarter of one CPU for all processes together
+QUIET_ASYNCIO = """
+import logging
+logging.getLogger("asyncio").addFilter(lambda record: record.msg != "Executing %s took %.3f seconds")
+"""
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
@@ -125,6 +129,15 @@ def quarter_cpu() -> Iterator[Surroundings]:
         folder.rmdir()
 
 
+@contextmanager
+def development() -> Iterator[Surroundings]:
+    """Without asyncio's notes about callbacks that took long: those speak about the machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(QUIET_ASYNCIO, encoding="utf-8")
+        paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
+        yield Surroundings(variables={"PYTHONDEVMODE": "1", "PYTHONPATH": os.pathsep.join(paths)})
+
+
 def given(**variables: str) -> Callable[[], AbstractContextManager[Surroundings]]:
     @contextmanager
     def surroundings() -> Iterator[Surroundings]:
@@ -138,7 +151,7 @@ SURROUNDINGS = {
     "locale": locale,
     "time-zone": given(TZ="Pacific/Kiritimati"),
     "no-utf8": given(**PLAIN),
-    "development": given(PYTHONDEVMODE="1"),
+    "development": development,
     "quarter-cpu": quarter_cpu,
 }
 
