@@ -28,3 +28,4 @@ class HttpOptions(TypedDict, total=False):
     state: Shared | None
     health: str | None
     always_stream: bool
+    strict_json: bool | None

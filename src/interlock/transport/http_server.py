@@ -57,17 +57,15 @@ _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.E
 
 
 class HttpApp:
-    """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
+    """`handler` at one path. Every caller is anonymous unless `auth` (tokens) or `authenticate` (a hook) is given.
 
-    `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests and as many
-    streams of change notices (a sixteenth for one caller) are served at once, further ones are refused with 503.
-    Clients of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless one.
-    GET `health` says whether new requests are taken, to everybody; None leaves it out.
-    With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
-
-    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
-    any of them serves any request of any session.
+    `allowed_hosts` are the names of this server beside the loopback ones, `allowed_origins` those whose pages may call
+    it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
+    streams of change notices (a sixteenth for one caller), are served at once, further ones are refused with 503. Clients
+    of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    GET `health` tells all callers whether new requests are taken; None leaves it out. `always_stream` answers with a
+    stream wherever clients read them. `strict_json` refuses JSON objects with a name twice: by default where headers or
+    tokens decide on a message. Processes with one `state`, a store or its path, are one endpoint for all sessions.
     """
 
     def __init__(
@@ -85,6 +83,7 @@ class HttpApp:
         state: Shared | None = None,
         health: str | None = "/health",
         always_stream: bool = False,
+        strict_json: bool | None = None,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -97,7 +96,8 @@ class HttpApp:
         self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
         self._beat = Beat(timing.watch)
-        self._limits = limits
+        self._limits = limits = limits.with_strict_json(strict_json, self._admission.asks)
+        self._stateless_limits = limits.with_strict_json(strict_json, True)  # its headers repeat what the body says
         spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
@@ -125,8 +125,7 @@ class HttpApp:
         self._calls: set[HttpCall] = set()
         self._streams = Shares(limits.in_flight, max(1, limits.in_flight // _STREAM_SHARE))
         self._unfinished = Shares(max(_MAX_UNFINISHED_BYTES, 8 * body_bytes))
-        self._stopping = self._settled = False
-        self._held = False
+        self._stopping = self._settled = self._held = False
         self.failure: LocalError | None = None
         """Why it could not start, if it could not."""
 
@@ -402,7 +401,7 @@ class HttpApp:
     async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
         """A message of the stateless era; `OfSession` if it turns out to be none."""
         try:
-            frame = read_frame(body, self._limits)
+            frame = read_frame(body, self._stateless_limits)
             if frame.method is UNSET:
                 raise BadFrame(InvalidRequest("Responses are not posted: nothing was asked"))
         except BadFrame as bad:
