@@ -24,7 +24,16 @@ from msgspec import Raw
 
 from .patterns import pattern
 
-__all__ = ["STRINGS", "JsonReader", "TooManyFloats", "needs_float_hook", "read_json", "read_members", "read_own_json"]
+__all__ = [
+    "STRINGS",
+    "JsonReader",
+    "TooManyFloats",
+    "needs_float_hook",
+    "read_json",
+    "read_members",
+    "read_own_json",
+    "read_slow_json",
+]
 
 T = TypeVar("T")
 DecHook = Callable[[type, Any], Any]
@@ -136,7 +145,7 @@ def _careful_decoder(type: Any, dec_hook: DecHook | None) -> Callable[[bytes], A
     kinds = _kinds_in(msgspec.inspect.type_info(type))
     if msgspec.inspect.DecimalType in kinds:
         return _refuse_decimals
-    read = _members_decoder(type) if msgspec.inspect.RawType in kinds else _untyped
+    read = _members_decoder(type) if msgspec.inspect.RawType in kinds else read_slow_json
     return lambda data: msgspec.convert(read(data), type, str_keys=True, dec_hook=dec_hook)
 
 
@@ -150,7 +159,7 @@ def _members_decoder(type: Any) -> Callable[[bytes], Any]:
     known = {field.encode_name for field in msgspec.structs.fields(type)}
     members = msgspec.json.Decoder(dict[str, Raw]).decode
     return lambda data: {
-        name: raw.get(name, _untyped)(bytes(member)) for name, member in members(data).items() if name in known
+        name: raw.get(name, read_slow_json)(bytes(member)) for name, member in members(data).items() if name in known
     }
 
 
@@ -180,7 +189,8 @@ def _kinds_in(node: Any) -> set[type]:
     return {each.__class__ for each in found.values()}
 
 
-_untyped = msgspec.json.Decoder(float_hook=_read_float).decode
 read_json = JsonReader().decode
 read_members = JsonReader(dict[str, Any]).decode
 read_own_json = JsonReader(bounded=False).decode
+read_slow_json = msgspec.json.Decoder(float_hook=_read_float).decode
+"""For short texts in great number, each of which may be a slow number: 0.4 µs for every float."""
