@@ -3,7 +3,7 @@
 import ast
 import json
 import math
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,30 @@ def test_no_text_brings_more_slow_numbers_to_the_fast_decoder_than_its_length_al
         allowed = json_reader.MAX_SLOW_NUMBERS + len(data) // json_reader.BYTES_PER_SLOW_NUMBER
         short = len(data) <= json_reader.MIN_SCREENED
         assert short or data.decode().count(number + ",") <= allowed
+
+
+class Texts(msgspec.Struct):
+    name: str
+    count: int = 0
+    more: list[dict[str, int | None]] = []
+    kept: Raw = Raw(b"")
+
+
+@pytest.mark.parametrize(
+    ("kind", "screened"),
+    [
+        *((Any, True), (float, True), (list[float | None], True), (dict[str, Any], True), (CallToolParams, True)),
+        *((Texts, False), (str, False), (list[int], False), (dict[str, Raw], False), (list[Decimal], False)),
+    ],
+    ids=str,
+)
+def test_only_what_can_hold_floats_is_looked_through(kind, screened, monkeypatch):
+    looked = []
+    monkeypatch.setattr(json_reader, "needs_float_hook", lambda data, bounded: bool(looked.append(data)))
+    for _ in range(2):
+        with suppress(msgspec.ValidationError):
+            JsonReader(kind).decode(array("1e300"))
+    assert len(looked) == (2 if screened else 0)
 
 
 # --- what is refused ---
@@ -258,12 +282,19 @@ def test_the_params_of_a_call_keep_their_arguments_raw():
     assert params.meta.traceparent == [1e300] * 100
 
 
+class Priced(msgspec.Struct):
+    price: Decimal
+    other: Any = None
+
+
 def test_a_decimal_loses_no_digit():
-    reader = JsonReader(list[Decimal])
     digits = "0.12345678901234567890123456789"
-    assert reader.decode(array(digits, 100)) == [Decimal(digits)] * 100
+    assert JsonReader(list[Decimal]).decode(array(digits, 100)) == [Decimal(digits)] * 100
+    assert JsonReader(list[Decimal]).decode(array("1e300", 100)) == [Decimal("1e300")] * 100
+    reader = JsonReader(Priced)
+    assert reader.decode(f'{{"price":{digits},"other":{array("1.5", 100).decode()}}}'.encode()).price == Decimal(digits)
     with pytest.raises(TooManyFloats):
-        reader.decode(array("1e300", 100))
+        reader.decode(f'{{"price":{digits},"other":{array("1e300", 100).decode()}}}'.encode())
 
 
 # --- on both sides of a connection ---

@@ -61,8 +61,8 @@ class HttpApp:
 
     `allowed_hosts` are the names of this server beside the loopback ones, `allowed_origins` those whose pages may call
     it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
-    streams of change notices (a sixteenth for one caller), are served at once, further ones are refused with 503. Clients
-    of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    streams of change notices (a sixteenth for one caller), are served at once, further ones get 503. Clients of the
+    handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
     GET `health` tells all callers whether new requests are taken; None leaves it out. `always_stream` answers with a
     stream wherever clients read them. `strict_json` refuses JSON objects with a name twice: by default where headers or
     tokens decide on a message. Processes with one `state`, a store or its path, are one endpoint for all sessions.

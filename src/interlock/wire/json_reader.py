@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Callable
 from itertools import islice
+from string import ascii_letters
 from typing import Any, Generic, TypeVar, cast, overload
 
 import msgspec
@@ -46,10 +47,13 @@ MIN_SCREENED = 64  # bytes; what is shorter holds ten slow numbers at most
 _MIN_DIGITS = 4  # of a slow number: 1e300
 
 STRINGS = pattern(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_FLOATS = {msgspec.inspect.AnyType, msgspec.inspect.FloatType, msgspec.inspect.CustomType}
 _NOT_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
 _ANY_DIGIT = bytes.maketrans(b"123456789E", b"000000000e")
-_SEVEN_TO_NINE = bytes.maketrans(b"78E", b"99e")
+_SEVEN_TO_NINE = bytes.maketrans(b"12345678E", b"00000099e")
+_LOWER = bytes.maketrans(b"E", b"e")
 _POINTS = bytes.maketrans(b"eE", b"..")
+_NOT_IN_NUMBERS = bytes({*b"+-", *range(0x80, 256), *ascii_letters.encode()} - {*b"eE"})
 _NOT_IN_FLOATS = b"0123456789+-"
 _SLOW = pattern(
     rb"[eE](?:"
@@ -70,7 +74,7 @@ class JsonReader(Generic[T]):
     Data that was accepted before is read again with `bounded=False`: it is never refused.
     """
 
-    __slots__ = ("_bounded", "_careful", "_dec_hook", "_decode", "type")
+    __slots__ = ("_bounded", "_careful", "_dec_hook", "_decode", "_screens", "type")
 
     @overload
     def __init__(self, type: type[T], *, dec_hook: DecHook | None = None, bounded: bool = True) -> None: ...
@@ -84,10 +88,17 @@ class JsonReader(Generic[T]):
         self._dec_hook = dec_hook
         self._decode: Callable[[bytes | Raw], T] = msgspec.json.Decoder(type, dec_hook=dec_hook).decode
         self._careful: Callable[[bytes], T] | None = None
+        self._screens: bool | None = None
+        """Can the type hold floats? Found out with the first text: a server that starts does not look at its types."""
 
     def decode(self, data: bytes | Raw) -> T:
         """Raises `msgspec.DecodeError` for what is not JSON, `msgspec.ValidationError` for what does not fit."""
-        if len(data) <= MIN_SCREENED or not needs_float_hook(bytes(data), self._bounded):
+        if len(data) <= MIN_SCREENED or self._screens is False:
+            return self._decode(data)
+        if self._screens is None:
+            self._screens = not _FLOATS.isdisjoint(_kinds_in(msgspec.inspect.type_info(self.type)))
+            return self.decode(data)
+        if not needs_float_hook(bytes(data), self._bounded):
             return self._decode(data)
         if self._careful is None:
             self._careful = _careful_decoder(self.type, self._dec_hook)
@@ -105,7 +116,9 @@ def needs_float_hook(data: bytes, bounded: bool = True) -> bool:
     bound = MAX_SLOW_NUMBERS + len(data) // BYTES_PER_SLOW_NUMBER
     if len(data.translate(None, _NOT_DIGITS)) <= _MIN_DIGITS * bound:
         return False
-    if data.count(b"e") + data.count(b"E") <= bound or _count_candidates(data) <= bound:
+    if data.count(b"e") + data.count(b"E") <= bound:
+        return False
+    if data.translate(_ANY_DIGIT, _NOT_IN_NUMBERS).count(b"0e00") <= bound or _count_candidates(data) <= bound:
         return False
     msgspec.json.decode(data, type=Raw)  # looking for the end of a text that has none would take long
     bare = STRINGS.sub(b"", data)
@@ -117,9 +130,10 @@ def needs_float_hook(data: bytes, bounded: bool = True) -> bool:
 
 
 def _count_candidates(data: bytes) -> int:
-    """At least as many as there are slow numbers, texts included: with three digits after the `e`, or 7 to 9, or 23."""
-    leads = data.translate(_SEVEN_TO_NINE, b"+-")
-    return data.translate(_ANY_DIGIT, b"+-").count(b"0e000") + leads.count(b"e9") + leads.count(b"e23")
+    """At least as many as there are slow numbers, texts included: exponents of three digits, from 70 up, and of 23."""
+    found = data.translate(_ANY_DIGIT, b"+-").count(b"0e000")
+    high = data.translate(_SEVEN_TO_NINE, b"+-")
+    return found + high.count(b"e90") + high.count(b"e99") + data.translate(_LOWER, b"+").count(b"e23")
 
 
 def _count_floats(bare: bytes) -> int:
