@@ -39,7 +39,7 @@ __all__ = [
 T = TypeVar("T")
 DecHook = Callable[[type, Any], Any]
 
-MAX_SLOW_NUMBERS = 8  # 10 µs each: less than an empty call takes
+MAX_SLOW_NUMBERS = 8  # up to 10 µs each: together less than an empty call takes
 BYTES_PER_SLOW_NUMBER = 512
 MAX_FLOATS = 512  # 0.4 µs each
 BYTES_PER_FLOAT = 10
@@ -157,32 +157,43 @@ def _careful_decoder(type: Any, dec_hook: DecHook | None) -> Callable[[bytes], A
     if type is Any or type == dict[str, Any]:
         return msgspec.json.Decoder(type, dec_hook=dec_hook, float_hook=_read_float).decode
     kinds = _kinds_in(msgspec.inspect.type_info(type))
-    if msgspec.inspect.DecimalType in kinds:
-        return _refuse_decimals
-    read = _members_decoder(type) if msgspec.inspect.RawType in kinds else read_slow_json
+    read = read_slow_json if msgspec.inspect.RawType not in kinds else _members_decoder(type)
+    if msgspec.inspect.DecimalType in kinds or read is None:
+        return _refuse  # a float on the way would lose digits of a `Decimal`
     return lambda data: msgspec.convert(read(data), type, str_keys=True, dec_hook=dec_hook)
 
 
-def _members_decoder(type: Any) -> Callable[[bytes], Any]:
-    """Members that stay raw are not read at all, so only the others need the hook."""
-    raw = {
-        field.encode_name: msgspec.json.Decoder(field.type).decode
-        for field in msgspec.structs.fields(type)
-        if msgspec.inspect.RawType in _kinds_in(msgspec.inspect.type_info(field.type))
-    }
-    known = {field.encode_name for field in msgspec.structs.fields(type)}
+def _members_decoder(type: Any) -> Callable[[bytes], Any] | None:
+    """For a struct some of whose members stay raw: those are not read at all, so only the others need the hook.
+
+    None where raw values stand deeper, beside floats.
+    """
+    described = msgspec.inspect.type_info(type)
+    if not isinstance(described, msgspec.inspect.StructType) or described.array_like:
+        return None
+    decoders: dict[str, Callable[[bytes], Any]] = {}
+    for field, member in zip(described.fields, msgspec.structs.fields(type), strict=True):
+        kinds = _kinds_in(field.type)
+        is_raw = msgspec.inspect.RawType in kinds
+        if is_raw and not _FLOATS.isdisjoint(kinds):
+            return None
+        decoders[field.encode_name] = msgspec.json.Decoder(member.type).decode if is_raw else read_slow_json
     members = msgspec.json.Decoder(dict[str, Raw]).decode
-    return lambda data: {
-        name: raw.get(name, read_slow_json)(bytes(member)) for name, member in members(data).items() if name in known
-    }
+    unknown = read_slow_json if described.forbid_unknown_fields else None  # to be refused, or passed over
+
+    def read(data: bytes) -> dict[str, Any]:
+        found = [(name, value, decoders.get(name, unknown)) for name, value in members(data).items()]
+        return {name: decode(bytes(value)) for name, value, decode in found if decode is not None}
+
+    return read
 
 
-def _refuse_decimals(data: bytes) -> Any:
-    """A float between would lose digits of a `Decimal`."""
+def _refuse(data: bytes) -> Any:
     raise TooManyFloats("too many numbers beyond 1e288 or below 1e-307: write them as text, or send fewer at once")
 
 
 def _read_float(text: str) -> float:
+    """Refuses what is out of range wherever it stands; msgspec does not in members that a type does not have."""
     value = float(text)
     if math.isinf(value):
         raise ValueError("Number out of range")  # as msgspec says it, which adds the place
