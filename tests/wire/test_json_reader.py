@@ -41,6 +41,7 @@ MIDDLE = ["1e23", "2e23", "8E+23", "-4e23", "1e0023"]  # 0.4 µs, in five bytes
 FAST = [
     *("0", "-1", "1.5", "12345", "0.12345678901234567", "1e22", "1e24", "3e23", "1.1e23", "1e-5", "1e-23"),
     *("1.2345678901234567e-05", "1.2345678901234567e-12", "6.02214076e23", "1.989e30", "1e100", "1e200", "1e-250"),
+    *("1e288", "72353e282", "9.99999999e-288"),
     *("true", "false", "null", "1" * 300, "0." + "1" * 300),
 ]
 TEXTS = ['"1e300"', '"\\"1e300"', '"a1e300b5e-324"', '"\\\\", "1e300"']
@@ -127,7 +128,7 @@ def test_only_what_can_hold_floats_is_looked_through(kind, screened, monkeypatch
 
 
 def test_where_reading_them_one_by_one_takes_too_long_a_text_is_refused():
-    with pytest.raises(TooManyFloats, match=r"too many numbers .*: 20000 in 120001 bytes \(limit 12512") as caught:
+    with pytest.raises(TooManyFloats, match=r"too many numbers .*: 20000 in 120001 bytes \(limit 8012") as caught:
         read_json(array("1e300", 20_000))
     assert isinstance(caught.value, msgspec.ValidationError)
     assert read_own_json(array("1e300", 20_000)) == [1e300] * 20_000

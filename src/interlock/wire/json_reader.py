@@ -42,7 +42,7 @@ DecHook = Callable[[type, Any], Any]
 MAX_SLOW_NUMBERS = 8  # up to 10 µs each: together less than an empty call takes
 BYTES_PER_SLOW_NUMBER = 512
 MAX_FLOATS = 512  # 0.4 µs each
-BYTES_PER_FLOAT = 10
+BYTES_PER_FLOAT = 16  # shorter than one with all its digits and such an exponent
 MIN_SCREENED = 64  # bytes; what is shorter holds ten slow numbers at most
 _MIN_DIGITS = 4  # of a slow number: 1e300
 
@@ -57,7 +57,7 @@ _NOT_IN_NUMBERS = bytes({*b"+-", *range(0x80, 256), *ascii_letters.encode()} - {
 _NOT_IN_FLOATS = b"0123456789+-"
 _SLOW = pattern(
     rb"[eE](?:"
-    rb"[+-]?0*(?:2[6-9]|[3-9][0-9])[0-9]"  # beyond the tables: from 1e289 up, or below 1e-307
+    rb"[+-]?0*(?:2(?:89|9[0-9])|[3-9][0-9]{2})"  # beyond the tables: from 1e289 up, or below 1e-307
     rb"|(?<=[0-9.]{17}.)[+-]?0*(?:[7-9]|[1-9][0-9])[0-9]"  # enough digits to lie in the middle, and a large power
     rb"|(?<![0-9.][1248].)(?<=[1248].)\+?0*23(?![0-9])"  # exactly in the middle, the only short ones
     rb")"
