@@ -395,6 +395,7 @@ PLAIN = {  # where msgspec itself decodes JSON: into types without floats and `A
     "auth/records.py": "files of its own",
     "auth/standing.py": "files of its own",
     "auth/door.py": "tickets that it has sealed",
+    "auth/user_login.py": "device cookies that it has sealed",
     "auth/client_store.py": "entries of its own",
     "auth/grant_store.py": "entries of its own",
     "host/pins.py": "files of its own",
