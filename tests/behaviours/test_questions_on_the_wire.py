@@ -655,7 +655,7 @@ async def test_roots_are_files_with_or_without_a_name(carrier, revision):
 @over_carriers
 @over_all
 async def test_what_is_no_root_or_takes_detours_never_leaves_the_client(carrier, revision, root):
-    told = await told_by_ours(carrier, revision, "roots/list", {}, roots=[root])
+    told = await told_by_ours(carrier, revision, "roots/list", {}, roots=lambda: [root])
     if revision == NEWEST:
         assert isinstance(told["error"], LocalError)
     else:
