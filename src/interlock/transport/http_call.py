@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
@@ -72,10 +72,11 @@ class Beat:
     A call that lasts is ticked once, at its second beat; what it waits for after that is its own affair.
     """
 
-    __slots__ = ("_fresh", "_loop", "_older", "_seconds")
+    __slots__ = ("_fresh", "_loop", "_older", "_on_lasting", "_seconds")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, on_lasting: Callable[[Collection[HttpCall]], None] | None = None) -> None:
         self._seconds = seconds / 2
+        self._on_lasting = on_lasting
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fresh: set[HttpCall] = set()
         self._older: set[HttpCall] = set()
@@ -100,6 +101,8 @@ class Beat:
             loop.call_later(self._seconds, self._pass, loop)
         else:
             self._loop = None
+        if due and self._on_lasting is not None:
+            self._on_lasting(due)
         for call in due:
             call.tick()
 
@@ -138,6 +141,9 @@ class HttpCall(msgspec.Struct, eq=False):
     address: str = ""
     """Of whoever connected, the client or a proxy before it: what tells one nameless caller from another. All those of
     whom nothing is known are one."""
+
+    server: Sequence[Any] | None = None
+    """Where its connection came in, as the ASGI server says it."""
 
     @property
     def answered(self) -> bool:

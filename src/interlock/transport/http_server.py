@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypedDict
 
 from msgspec import UNSET
@@ -31,6 +32,7 @@ from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .cross_origin import telling
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
 from .http_places import Place, Places, nowhere, sign_of_life
 from .http_sessions import SessionBounds, Sessions
@@ -45,7 +47,6 @@ log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
 DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
-_LOOKS = 0.02  # seconds between two looks whether everything has ended, once it is stopping
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
@@ -79,6 +80,8 @@ class HttpApp:
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
     With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
 
+    Under an ASGI server that stops, calls in flight have `drain` seconds to end; `run` has its own.
+
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
     any of them serves any request of any session.
     """
@@ -98,6 +101,7 @@ class HttpApp:
         state: Shared | None = None,
         health: str | None = "/health",
         always_stream: bool = False,
+        drain: float = DRAIN,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -109,12 +113,10 @@ class HttpApp:
         self.body_bytes = body_bytes
         self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
-        self._beat = Beat(timing.watch)
         self._limits = limits
         spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
-        self._lives = lives_of(handler)
         asker = asker_of(handler)
         self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
         self.shared = self._sharing is not None
@@ -125,7 +127,7 @@ class HttpApp:
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
-            common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
+            common: Any = {"limits": limits, "lives": lives_of(handler), "strict": strict}
             common["watching"] = Shares(ALL_WATCHED_BYTES)
             own: Any = {"bounds": sessions, "at_once": always_stream, **common}
             self._sessions = sessions_of(self._sharing, outer, spoken, **own)
@@ -136,10 +138,9 @@ class HttpApp:
         )
         self._calls: set[HttpCall] = set()
         self._streams = Shares(limits.in_flight)
-        self._stopping = self._settled = False
-        self._held = False
-        self.failure: LocalError | None = None
-        """Why it could not start, if it could not."""
+        parts: Any = {"sharing": self._sharing, "sessions": self._sessions, "old": self._old}
+        self._lifecycle = HttpLifecycle(handler, self._calls, drain=drain, **parts)
+        self._beat = Beat(timing.watch, self._lifecycle.watch_listener)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -148,8 +149,11 @@ class HttpApp:
         if self._admission.asks and self._admission.serves(scope["path"]):
             await self._admission.serve(scope, receive, send)
             return
-        if not self._held:
-            self._hold()  # no lifespan event came
+        life = self._lifecycle
+        if not life.ready:
+            life.begin(scope.get("server"))
+        if life.stopping:
+            life.resume(scope.get("server"))
         headers = Headers(scope["headers"])
         place = self._places.find(scope)
         if self._origins is not None and place is not Place.HEALTH:
@@ -160,6 +164,7 @@ class HttpApp:
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
         if client := scope.get("client"):
             call.address = client[0]
+        call.server = scope.get("server")
         self._beat.join(call)
         try:
             refusal = self._refusal(place, scope, headers)
@@ -182,9 +187,9 @@ class HttpApp:
     async def _other(self, kind: str, receive: Receive, send: Send) -> None:
         if kind == "lifespan":
             try:
-                await self._live(receive, send)
+                await self._lifecycle.serve_lifespan(receive, send)
             except asyncio.CancelledError:
-                if not self._stopping:
+                if not self._lifecycle.stopping:
                     raise  # else its end took longer than the process has
         elif kind == "websocket":
             await receive()
@@ -194,44 +199,11 @@ class HttpApp:
 
     # --- its life ---------------------------------------------------------------------------------
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """What lives with the handler begins and ends here. An app that hears nothing of it begins by itself."""
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                self._stopping = self._settled = False
-                if not await self._start(send):
-                    return
-            elif message["type"] == "lifespan.shutdown":
-                self.stop()
-                await self._let_go()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
-    async def _start(self, send: Send) -> bool:
-        self._hold()
-        try:
-            if self._sharing is not None:
-                await self._sharing.ready()
-            await self._lives.start()
-        except LocalError as error:
-            self.failure = error
-            await self._let_go()  # what had begun beside it
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
-            return False
-        await send({"type": "lifespan.startup.complete"})
-        return True
-
-    async def _let_go(self) -> None:
-        self._held = False
-        await self._end_sessions()
-        self._lives.leave(self)
-        await self._lives.settle()
-
-    def _hold(self) -> None:
-        """From now on the handler is served."""
-        self._held = True
-        self._lives.enter(self)
+    def lifespan(self, _: Any = None) -> AbstractAsyncContextManager[None]:
+        """The life of a mounted application, which gets no lifespan events: `FastAPI(lifespan=app.lifespan)`, or
+        `async with app.lifespan(): yield` in a lifespan of your own. The app lifespan of the server begins and ends
+        with it; `LocalError` when it cannot begin."""
+        return self._lifecycle.lifespan()
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
@@ -252,36 +224,22 @@ class HttpApp:
         """Requests being served, streams of change notices included."""
         return len(self._calls)
 
+    @property
+    def failure(self) -> LocalError | None:
+        """Why it could not start, if it could not."""
+        return self._lifecycle.failure
+
     def stop(self) -> None:
         """Refuse new requests and end the streams of change notices with their results."""
-        self._stopping = True
-        stop_listening = getattr(self.handler, "stop_listening", None)
-        if stop_listening is not None:
-            stop_listening()
-        if self._sessions is not None and self._old is not None:
-            self._sessions.stop()
-            self._old.stop()
+        self._lifecycle.stop()
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._busy and (left := deadline - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left, _LOOKS))
-        self._settled = True
-        for call in list(self._calls):
-            call.stop(End.STOPPING)
-        await self._end_sessions()
+        await self._lifecycle.settle(seconds)
 
-    async def _end_sessions(self) -> None:
-        if self._sessions is not None:
-            await self._sessions.close()
-        if self._sharing is not None:
-            await self._sharing.leave()
-
-    @property
-    def _busy(self) -> bool:
-        """Also with calls of sessions whose client has gone: it may come back for the answer."""
-        return bool(self._calls) or (self._sessions is not None and self._sessions.running > 0)
+    def ignore_listener(self) -> None:
+        """The caller tells when to stop: do not take the end of a listening socket for it."""
+        self._lifecycle.ignore_listener()
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -306,22 +264,24 @@ class HttpApp:
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
                 return refusal
-        if self._stopping and self._turns_away(unless=SESSION in headers.values):
+        if self._lifecycle.stopping and self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
         return _BUSY if len(self._calls) - self._streams.held >= self._limits.in_flight else None
 
     def _turns_away(self, *, unless: bool) -> bool:
         """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
-        return self._stopping and (self._settled or not unless)
+        return self._lifecycle.stopping and (self._lifecycle.settled or not unless)
 
     def _preflight(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
         """A browser asks before it calls. Its question needs the same room as the call."""
         if self._origins is None:
             return None
         answer = self._origins.preflight(method, headers, "POST" if self._sessions is None else place.value)
-        if answer is None or not (self._settled or len(self._calls) - self._streams.held >= self._limits.in_flight):
+        if answer is None or not (
+            self._lifecycle.settled or len(self._calls) - self._streams.held >= self._limits.in_flight
+        ):
             return answer
-        return _STOPPING if self._settled else _BUSY
+        return _STOPPING if self._lifecycle.settled else _BUSY
 
     def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
         """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
@@ -338,7 +298,7 @@ class HttpApp:
 
     def _refusal_elsewhere(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
         if place is Place.HEALTH:
-            return sign_of_life(method, self._stopping)
+            return sign_of_life(method, self._lifecycle.stopping)
         if (refusal := self._guard.foreign(headers) or self._preflight(place, method, headers)) is not None:
             return refusal
         if method != place.value:
@@ -367,7 +327,7 @@ class HttpApp:
             return
         principal = found.principal
         sessions = self._sessions
-        if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
+        if self._lifecycle.stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
         elif sessions is None:
             await self._serve_one(call, body, headers, principal)
