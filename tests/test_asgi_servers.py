@@ -242,6 +242,32 @@ async def going_away(there, at):
         await raw.event()
 
 
+@pytest.mark.parametrize("target", ["/mcp", "/messages"])
+async def test_a_session_of_another_process_is_refused_with_the_way_out(target):
+    """Two workers of one server that share nothing."""
+    named = {"mcp-protocol-version": None, "mcp-method": None, "mcp-name": None}
+    frame = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    async with (
+        running(lambda port: words("hypercorn", port)) as one,
+        running(lambda port: words("hypercorn", port)) as other,
+    ):
+        if target == "/mcp":
+            opened = await one.whole(OverSession(None).hello, named, target="/mcp")
+            where = {"changes": {**named, "mcp-session-id": opened.headers["mcp-session-id"]}, "target": "/mcp"}
+            refused = [await there.whole(frame, **where) for there in (one, other, other)]
+        else:
+            async with connection(one.port) as raw:
+                raw.write(http(b"", {"accept": "text/event-stream"}, verb="GET", target="/sse"))
+                await raw.head()
+                message = (await raw.reader.readuntil(b"\n\n")).partition(b"data: ")[2].decode().strip()
+                where = {"changes": named, "target": f"/{message.lstrip('/')}"}
+                refused = [await there.whole(frame, **where) for there in (one, other, other)]
+        log = await other.stopped()
+    assert [answer.status for answer in refused] == [200 if target == "/mcp" else 202, 404, 404]
+    assert b"state=" in refused[1].body
+    assert log.count("state=") == 1, log
+
+
 # --- and stops with them ---
 
 

@@ -36,10 +36,11 @@ from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
 from .http_places import Place, Places, nowhere, sign_of_life
 from .http_sessions import SessionBounds, Sessions
-from .joining import Shared, joined, old_of, sessions_of, share, side_of
+from .joining import Shared, endpoint_name, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
+from .session_ids import SessionIds
 
 __all__ = ["HttpApp", "HttpOptions", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
@@ -128,6 +129,7 @@ class HttpApp:
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
             strict = bool(getattr(handler, "strict", False))
             common: Any = {"limits": limits, "lives": lives_of(handler), "strict": strict}
+            common["ids"] = SessionIds(endpoint_name(handler, path), shared=self.shared)
             common["watching"] = Shares(ALL_WATCHED_BYTES)
             own: Any = {"bounds": sessions, "at_once": always_stream, **common}
             self._sessions = sessions_of(self._sharing, outer, spoken, **own)

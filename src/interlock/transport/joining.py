@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 else:
     Sharing = Any  # named in annotations only
 
-__all__ = ["Shared", "Sharing", "joined", "old_of", "sessions_of", "share", "side_of"]
+__all__ = ["Shared", "Sharing", "endpoint_name", "joined", "old_of", "sessions_of", "share", "side_of"]
 
 log = logging.getLogger("interlock.http")
 _NO_STATE = HttpRefusal.saying(503, InternalError("The state of this server cannot be used"), ("retry-after", "5"))
 
 Shared = State | str | os.PathLike[str]
 """A store that other processes see too, or the path of one in a file."""
+
+
+def endpoint_name(handler: Handler, path: str) -> str:
+    """What all processes that serve `handler` at `path` call it."""
+    return f"{getattr(getattr(handler, 'info', None), 'name', '')}\n{path}"
 
 
 def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, lease: float) -> Sharing | None:
@@ -39,8 +44,7 @@ def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, le
     from .change_relay import ChangeRelay
     from .sharing import Sharing
 
-    name = getattr(getattr(handler, "info", None), "name", "")
-    sharing = Sharing(state, f"{name}\n{path}", lease=lease)
+    sharing = Sharing(state, endpoint_name(handler, path), lease=lease)
     sealer = asker.rules.sealer
     if isinstance(sealer, Seal):
         sharing.on_ready.append(lambda: sealer.share(sharing.state, sharing.space))
