@@ -101,7 +101,7 @@ class HttpLifecycle:
             await self._lives.start()
         except LocalError as error:
             self.failure = error
-            await self._leave()  # what had begun beside it
+            await self.leave()  # what had begun beside it
             raise
 
     # --- the end ----------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ class HttpLifecycle:
         self.stop()
         if self._draining is not None:
             self._draining.cancel()
-        await self._leave()
+        await self.leave()
         self._is_managed = False
 
-    async def _leave(self) -> None:
+    async def leave(self) -> None:
         self._is_entered = self.ready = False
         await self._end_sessions()
         self._lives.leave(self)
@@ -175,7 +175,7 @@ class HttpLifecycle:
         try:
             await self.settle(self._drain)
             if not self._is_managed:
-                await self._leave()
+                await self.leave()
         finally:
             self._draining = None
 

@@ -152,8 +152,8 @@ class OldConnections:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
-        """GET: a connection, for as long as its client reads."""
+    async def listen(self, call: HttpCall, principal: Principal, messages: str) -> None:
+        """GET: a connection, for as long as its client reads, which posts to `messages`."""
         caller = caller_of(principal, call.address)
         if not call.accepts.events or not self._seats.take(caller):
             await call.refuse(FULL if call.accepts.events else _NO_EVENTS)
@@ -162,7 +162,7 @@ class OldConnections:
         connection = self._by_id[id] = self._connect(principal, call.address, caller)
         try:
             await self._opened(id, principal)
-            where = f"{root}{MESSAGES}?{_KEY}={id}".encode()
+            where = f"{messages}?{_KEY}={id}".encode()
             await call.send_events(encode_event(where, name="endpoint"))
             await _hand_on(call, connection)
         finally:

@@ -34,7 +34,7 @@ from .cross_origin import telling
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
-from .http_places import Place, Places, nowhere, sign_of_life
+from .http_places import Place, Places, messages_reference, nowhere, sign_of_life
 from .http_sessions import SessionBounds, Sessions
 from .joining import Shared, endpoint_name, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
@@ -359,7 +359,7 @@ class HttpApp:
                 if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
                 else:
-                    await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
+                    await self._old.listen(call, principal, messages_reference(scope))
             finally:
                 self._streams.give(caller)
 
