@@ -268,6 +268,42 @@ async def test_a_session_of_another_process_is_refused_with_the_way_out(target):
     assert log.count("state=") == 1, log
 
 
+LIMITED = """
+from interlock import Rate, RateLimits, Server
+
+server = Server("limited", rate_limits=RateLimits(calls=Rate(0.001, 5)))
+
+@server.tool
+async def hi() -> str:
+    return "hi"
+
+app = server.asgi(state={state!r})
+"""
+
+
+@pytest.mark.parametrize("kind", ["ours", "uvicorn", "gunicorn"])
+async def test_the_rate_of_a_caller_does_not_depend_on_the_number_of_workers(kind, tmp_path):
+    file, state = tmp_path / "limited_app.py", str(tmp_path / "state.db")
+    file.write_text(LIMITED.format(state=state))
+    words_of = {
+        "ours": lambda port: [
+            *("interlock", "run", str(file), "--http", "--port", str(port), "--workers", "3", "--state", state)
+        ],
+        "uvicorn": lambda port: [
+            *("uvicorn", "limited_app:app", "--app-dir", str(tmp_path), "--port", str(port), "--workers", "3")
+        ],
+        "gunicorn": lambda port: [
+            *("gunicorn", "limited_app:app", "--chdir", str(tmp_path), "-b", f"127.0.0.1:{port}", "-w", "3"),
+            *("-k", "uvicorn_worker.UvicornWorker", "--no-control-socket"),
+        ],
+    }[kind]
+    async with running(words_of) as there:
+        answers = [(await there.whole(call_tool("hi"), target="/mcp")).json["result"] for _ in range(15)]
+        await there.stopped()
+    assert [bool(answer.get("isError")) for answer in answers] == [False] * 5 + [True] * 10
+    assert "0.001 calls per second and 5 at once" in answers[-1]["content"][0]["text"]
+
+
 # --- and stops with them ---
 
 

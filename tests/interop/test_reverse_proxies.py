@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client
+from support.asgi import call_tool
 from support.http_socket import connection, http
 
 from .environments import CACHE, RegistryUnreachable, locked, unavailable
@@ -69,8 +70,8 @@ def nginx():
 
 def fetch(folder):
     for words in (["apt-get", "update"], ["apt-get", "download", "nginx"]):
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
-    if done.returncode:
+        done = subprocess.run(words, cwd=folder, capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+    if done.returncode:  # of the second: old lists may do
         unavailable(RegistryUnreachable("apt-get could not download nginx"))
     [package] = folder.glob("nginx_*.deb")
     subprocess.run(["dpkg", "-x", str(package), str(folder)], check=True)
@@ -112,24 +113,23 @@ async def behind(folder: Path, *options):
     file.write_text(SERVER)
     config.write_text(NGINX.format(folder=folder, port=port, upstream=upstream))
     serve = [sys.executable, "-m", "interlock", "run", str(file), "--http", "--port", str(upstream), *options]
-    async with started(*serve, port=upstream):
-        async with started(program, "-p", str(folder), "-c", str(config), port=port):
-            yield port
+    async with started(*serve, port=upstream), started(program, "-p", str(folder), "-c", str(config), port=port):
+        yield port
 
 
 @pytest.mark.parametrize(
     ("place", "revision"), [("mcp", "2026-07-28"), ("mcp", "2025-11-25"), ("sse", "2024-11-05"), ("sse/", "2024-11-05")]
 )
 async def test_a_prefix_that_the_proxy_removes(tmp_path, place, revision):
-    async with behind(tmp_path) as port:
-        async with Client(f"http://127.0.0.1:{port}/tools/notes/{place}", revision=revision) as client:
-            assert (await client.call_tool("steps")).content[0].text == "done"
+    async with (
+        behind(tmp_path) as port,
+        Client(f"http://127.0.0.1:{port}/tools/notes/{place}", revision=revision) as client,
+    ):
+        assert (await client.call_tool("steps")).content[0].text == "done"
 
 
 async def called(port, address):
     """Over a connection of its own, as one of the clients before the proxy."""
-    from support.asgi import call_tool
-
     async with connection(port) as raw:
         raw.write(http(call_tool("hi"), {"x-test-client": address}, target="/tools/notes/mcp"))
         return (await raw.response()).json["result"]

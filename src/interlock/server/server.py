@@ -121,7 +121,8 @@ class Server:
 
     def _guard(self, guards: Guards, visible: elsewhere.Visible | None) -> None:
         self._guards = guards
-        self.http_filter, self.stalls, self.spread = guards.http_filter(), guards.stalls, guards.spread
+        self.http_filter, self.stalls = guards.http_filter(), guards.stalls
+        self.spread, self.share_rates = guards.spread, guards.share_rates
         if (filter := guards.filter()) is not None:
             self.use(filter)
         if visible is not None:

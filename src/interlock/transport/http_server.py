@@ -31,6 +31,7 @@ from ..wire.tasks import task_of
 from .admission import ANYBODY, Admission, Authenticate
 from .asking import asker_of
 from .cross_origin import telling
+from .forwarded import trust
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
 from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
@@ -69,6 +70,7 @@ class HttpOptions(TypedDict, total=False):
     state: Shared | None
     health: str | None
     always_stream: bool
+    trusted_proxies: Iterable[str]
 
 
 class HttpApp:
@@ -81,6 +83,7 @@ class HttpApp:
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
     With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
 
+    `trusted_proxies` are the addresses whose `X-Forwarded-For` is believed; by default none.
     Under an ASGI server that stops, calls in flight have `drain` seconds to end; `run` has its own.
 
     With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
@@ -102,6 +105,7 @@ class HttpApp:
         state: Shared | None = None,
         health: str | None = "/health",
         always_stream: bool = False,
+        trusted_proxies: Iterable[str] = (),
         drain: float = DRAIN,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
@@ -111,6 +115,7 @@ class HttpApp:
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._origins = self._guard.origins or None  # no request asks more than whether there are any
         self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
+        self._proxies = trust(trusted_proxies)
         self.body_bytes = body_bytes
         self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
@@ -166,6 +171,8 @@ class HttpApp:
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
         if client := scope.get("client"):
             call.address = client[0]
+        if self._proxies is not None:
+            call.address = self._proxies.client_address(call.address, headers)
         call.server = scope.get("server")
         self._beat.join(call)
         try:
