@@ -96,6 +96,8 @@ class Worker:
         sharing = self.app._sharing
         for task in (*sharing.colleagues._tasks, *sharing._errands, self.app._sessions._upkeep):
             task.cancel()
+        for close in sharing.on_leave:  # descriptors end with a process
+            close()
         await sharing.state.close()
         sharing._joining = None
         for session in list(self.app._sessions._by_id.values()):
