@@ -77,16 +77,7 @@ def test_the_numbers_are_those_of_the_code():
 
 ALL_OPTIONS = {
     *connecting.OPTIONS,
-    *("http", "reload", "drain", "connections", "health", "no-health", "workers", "state", "log-level", "port"),
-    *(
-        "allow",
-        "origin",
-        "output",
-        "count",
-        "for",
-        "strict",
-        "always-stream",
-        "heartbeat-timeout",
-        "forwarded-allow-ips",
-    ),
+    *("http", "reload", "drain", "connections", "connections-per-address", "health", "no-health", "workers", "state"),
+    *("log-level", "port", "allow", "origin", "output", "count", "for", "strict", "always-stream", "heartbeat-timeout"),
+    "forwarded-allow-ips",
 }

@@ -29,6 +29,7 @@ def loaded(name, path):
 
 client = loaded("conformance_client", ROOT / "conformance" / "client.py")
 tool = loaded("conformance_tool", ROOT / "tools" / "conformance.py")
+whole = loaded("test_tool", ROOT / "tools" / "test.py")
 
 LISTING = """\
 Server scenarios (test against a server):
@@ -389,3 +390,10 @@ def test_without_our_server_its_scenarios_were_not_run(listed, monkeypatch, caps
     each = 3 * 2  # scenarios, in the table and below it
     assert told.out.count("not run: our server is gone") == each * len(tool.SPOKEN["server"])
     assert "our server ended" in told.err
+
+
+@pytest.mark.parametrize(("ci", "code"), [("", 0), ("true", whole.UNAVAILABLE)])
+def test_without_the_suite_only_ci_fails(monkeypatch, ci, code):
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(whole.subprocess, "call", lambda *_, **__: whole.UNAVAILABLE)
+    assert whole.run_suite() == code

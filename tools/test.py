@@ -1,7 +1,7 @@
 """`make test`: all tests with this Python, then the official conformance suite.
 
-Fails when a run fails or when no test ran. Only where the registries that hold the suite cannot be reached does it go
-on without it, and says so. `make pythons` runs the tests with the other Pythons.
+Fails when a run fails or when no test ran. Where the registries that hold the suite cannot be reached, it goes on
+without the suite and prints why; where `CI` is `true`, it fails. `make pythons` runs the tests with the other Pythons.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ UNAVAILABLE = 3  # how tools/conformance.py ends when nothing could be installed
 
 
 def main() -> int:
-    return run_tests(sys.executable, []) or (0 if sys.argv[1:] else run_suite())
+    return run_tests([sys.executable], sys.argv[1:]) or (0 if sys.argv[1:] else run_suite())
 
 
-def run_tests(python: str, options: list[str], env: dict[str, str] | None = None) -> int:
+def run_tests(python: list[str], options: list[str], env: dict[str, str] | None = None) -> int:
     """pytest's exit code; 5 (nothing collected) is a failure like any other."""
-    words = [python, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", *options, *sys.argv[1:]]
+    words = [*python, "-m", "pytest", "-q", "-n", WORKERS, "--dist", "worksteal", *options]
     return subprocess.call(words, cwd=ROOT, env={**os.environ, **(env or {})})
 
 
@@ -32,7 +32,7 @@ def run_suite() -> int:
     print("\n=== the official conformance suite", flush=True)
     code = subprocess.call(_tool("authorization.py"), cwd=ROOT)  # which also installs it
     if code:
-        return 0 if code == UNAVAILABLE else code
+        return 0 if code == UNAVAILABLE and os.environ.get("CI") != "true" else code
     with tempfile.TemporaryFile("w+") as said:
         client = subprocess.Popen(_tool("conformance.py", "--client"), cwd=ROOT, stdout=said, stderr=said)
         try:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.auth.challenges import Demand, challenges_in, demand_in, scopes_in
+from support.growth import assert_linear
 from support.properties import many
 
 
@@ -49,6 +50,12 @@ def test_nothing_breaks_the_reader(text):
 def test_a_long_header_is_read_in_its_time_and_cut():
     assert len(challenges_in("a " * 200_000)) <= 8192
     assert demand_in('Bearer x="' + "\\" * 200_000) == Demand()
+
+
+@pytest.mark.parametrize("piece", ["\\", '\\"', " ", "a ", "a=", 'a="', "=", ",", '",', 'a="\\",', "a b", "a=b "])
+def test_a_header_made_to_be_slow_is_not(piece):
+    assert_linear(challenges_in, lambda size: 'Bearer x="' + piece * (size // len(piece)) + "^", 1_000)
+    assert_linear(challenges_in, lambda size: "Bearer x" + piece * (size // len(piece)) + "^", 1_000)
 
 
 def test_scopes_are_those_of_the_standard_each_once():

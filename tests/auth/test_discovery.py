@@ -83,6 +83,29 @@ def test_metadata_of_another_resource_end_the_search():
     assert world.asked_urls == [PATH]
 
 
+@pytest.mark.parametrize(
+    ("named", "at", "taken"),
+    [
+        (None, PATH, False),
+        (None, ROOT, True),
+        (ROOT, ROOT, True),
+        (PATH, PATH, False),
+        ("https://other.example/.well-known/oauth-protected-resource", None, False),
+    ],
+)
+@pytest.mark.requirement("AUTH-029")
+def test_the_whole_origin_is_the_resource_of_its_root_document_alone(named, at, taken):
+    """A document for one path, or one that stands elsewhere, speaks for one server and not for its neighbours."""
+    world = World(resource={"resource": HOST, "authorization_servers": [ISSUER]})
+    world.routes[at or named] = world.routes.pop(PATH)
+    flow = discover(SERVER, Demand(metadata=named))
+    if taken:
+        assert world.run(flow).resource == HOST
+    else:
+        with pytest.raises(AuthorizationFailed, match="another resource"):
+            world.run(flow)
+
+
 def test_of_several_issuers_the_one_that_is_known_is_taken():
     world = World(Issuer(), Issuer("https://two.example.com"))
     world.resource["authorization_servers"] = [ISSUER, "https://two.example.com"]

@@ -19,7 +19,9 @@ def test_a_page_is_no_document():
 
 
 def test_the_metadata_of_this_server_are_taken_as_they_stand():
-    found = read_resource_metadata(said({**GOOD, "scopes_supported": ["a", "b", "a", 'x"'], "other": 1}), SERVER)
+    found = read_resource_metadata(
+        said({**GOOD, "scopes_supported": ["a", "b", "a", 'x"'], "other": 1}), SERVER, at_root=False
+    )
     assert (found.resource, found.authorization_servers, found.scopes_supported) == (SERVER, (ISSUER,), ("a", "b"))
 
 
@@ -40,7 +42,14 @@ def test_the_metadata_of_this_server_are_taken_as_they_stand():
 )
 def test_other_metadata_are_not_used(bad):
     with pytest.raises(AuthorizationFailed):
-        read_resource_metadata(said(bad), SERVER)
+        read_resource_metadata(said(bad), SERVER, at_root=True)
+
+
+def test_the_whole_origin_is_a_resource_at_its_root_alone():
+    origin = said({**GOOD, "resource": "https://mcp.example.com"})
+    assert read_resource_metadata(origin, SERVER, at_root=True).resource == "https://mcp.example.com"
+    with pytest.raises(AuthorizationFailed, match="another resource"):
+        read_resource_metadata(origin, SERVER, at_root=False)
 
 
 @pytest.mark.parametrize(

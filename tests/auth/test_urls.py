@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.auth.urls import browser_url, canonical, checked_url, covers, well_known
+from interlock.auth.urls import browser_url, canonical, checked_url, is_resource_of, well_known
 from interlock.wire.errors import AuthorizationFailed
 
 NO_URLS = [
@@ -50,14 +50,15 @@ def test_a_server_has_one_name(url, wanted):
 
 
 @pytest.mark.parametrize(
-    ("resource", "covered"),
+    ("resource", "named"),
     [
         ("https://h/a/mcp", True),
         ("https://H:443/a/mcp", True),
         ("https://h/a/mcp/", True),
-        ("https://h/a", True),
-        ("https://h", True),
-        ("https://h/", True),
+        ("https://h/a", False),
+        ("https://h", "at the root"),
+        ("https://h/", "at the root"),
+        ("https://h/?x=y", False),
         ("https://h/a/mc", False),
         ("https://h/b", False),
         ("https://h/a/mcp/more", False),
@@ -74,8 +75,10 @@ def test_a_server_has_one_name(url, wanted):
         ("", False),
     ],
 )
-def test_which_resource_is_this_server(resource, covered):
-    assert covers(resource, "https://h/a/mcp") is covered
+def test_which_resource_is_this_server(resource, named):
+    """Nothing in between: only the root of an origin stands for more than itself (RFC 9728 §3.1, §3.3)."""
+    assert is_resource_of(resource, "https://h/a/mcp", whole_origin=False) is (named is True)
+    assert is_resource_of(resource, "https://h/a/mcp", whole_origin=True) is bool(named)
 
 
 def test_where_documents_stand():

@@ -508,9 +508,9 @@ async def test_what_was_not_declared_or_makes_no_sense_is_not_answered(carrier, 
 async def test_a_server_that_asks_on_and_on_is_given_up(carrier):
     async with talking(carrier, NEWEST) as (client, peer):
         call = start(client.call_tool("book"))
-        for _ in range(32):
+        for _ in range(16):
             reply(peer, await peer.expect("tools/call"), input_required(requestState="again"))
-        with pytest.raises(RemoteError, match="32 rounds"):
+        with pytest.raises(RemoteError, match="16 rounds"):
             await call
 
 

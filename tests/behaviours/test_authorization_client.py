@@ -277,6 +277,8 @@ def test_every_token_is_for_this_server(url, resource):
     world = World(issuer, url=url, resource={"resource": resource, "authorization_servers": [ISSUER]})
     if resource is None:
         world.routes = issuer.routes()
+    elif resource == HOST:  # the whole origin: told at its root alone (RFC 9728 §3.3)
+        world.routes = issuer.routes() | {ROOT: lambda ask: said(world.resource)}
     else:
         world.routes[world.seeker().url.replace(HOST, ROOT)] = lambda ask: said(world.resource)
     world.logged_in()

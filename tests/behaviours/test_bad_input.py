@@ -225,8 +225,6 @@ def ours(revision):
 @pytest.mark.requirement("JSONRPC-009", "JSONRPC-010", "JSONRPC-011", "JSONRPC-015")
 @pytest.mark.parametrize("revision", ALL)
 async def test_every_mutation(revision):
-    if Oracle.load(revision) is None:
-        pytest.skip(f"no schema of {revision} on this machine")
     oracle = Oracle.load(revision)
     objections = []
     async with server_under_test("memory", revision, check=False) as peer:
@@ -264,8 +262,6 @@ async def connected(server, revision):
 async def test_every_mutation_of_initialize(revision):
     """A refused one leaves the connection as it was: the next, right one succeeds."""
     oracle = Oracle.load(revision)
-    if oracle is None:
-        pytest.skip(f"no schema of {revision} on this machine")
     objections = []
     server = fresh("support.servers.basic").server
     for mutation in all_mutations(revision):
@@ -293,12 +289,9 @@ def test_every_tolerance_is_used():
     labels = [
         each.label
         for revision in ALL
-        if Oracle.load(revision) is not None
         for each in all_mutations(revision)
         if each.expectation == "invalid" and each.reply == "required"
     ]
-    if not labels:
-        pytest.skip("no schemas on this machine")
     unused = [pattern for pattern in TOLERATED if not any(re.search(pattern, label) for label in labels)]
     assert unused == []
 

@@ -133,7 +133,7 @@ async def test_users_understand_a_tool_before_they_authorize_it():
         await place.call()
         first, second = place.user.asks
         assert "Sends a mail." in first.shown and '"inputSchema"' in first.shown, "all that is exposed is shown"
-        assert second.about == "Sends a mail."
+        assert second.about == "  | Sends a mail."
 
 
 @pytest.mark.requirement("TOOLS-43", "TOOLS-038", "SCH-17")
@@ -323,7 +323,7 @@ async def test_the_whole_command_is_shown_with_what_is_dangerous_in_it():
     [ask] = user.asks
     assert ask.shown == DANGEROUS.text and "y" * 5000 in ask.shown
     told = " ".join(ask.warnings)
-    for danger in ("with all your rights", "rights of another user", "A shell runs a text", "from the network"):
+    for danger in ("with all your rights", "rights of another user", "runs code that stands in", "from the network"):
         assert danger in told
 
 

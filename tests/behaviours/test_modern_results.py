@@ -72,6 +72,4 @@ async def test_the_methods_are_those_of_the_schema(carrier, revision):
 
 def _requests_of(revision):
     oracle = Oracle.load(revision)
-    if oracle is None:
-        pytest.skip(f"no schema of {revision} on this machine")
     return [*oracle.requests("client"), *oracle.requests("server")]

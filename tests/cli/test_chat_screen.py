@@ -37,8 +37,8 @@ def test_a_tool_that_runs_is_seen_with_what_it_gets():
 
 
 def test_words_come_as_they_are_said():
-    assert shown(Said("Hel"), Said("lo"), Finished("endTurn", Usage())) == "Hello\n"
-    assert shown(Said("Hello"), Calling(CALL, None)).startswith("Hello\n> host: ")
+    assert shown(Said("Hel"), Said("lo"), Finished("endTurn", Usage())) == "  Hello\n"
+    assert shown(Said("Hello"), Calling(CALL, None)).startswith("  Hello\n> host: ")
 
 
 def test_failures_are_told_apart():
@@ -96,4 +96,4 @@ def test_what_a_terminal_has_no_letter_for_is_escaped():
     screen = Screen(stream)
     screen.happened(Said("für 木"))
     screen.line()
-    assert stream.buffer.getvalue().decode("latin-1") == "für \\u6728\n\n"
+    assert stream.buffer.getvalue().decode("latin-1") == "  für \\u6728\n\n"

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import sys
 
 import pytest
@@ -41,6 +40,11 @@ def ask(**more):
         (["", "what?", "yup", "y"], Leave(granted=True)),
         ([""] * 9, Leave(granted=False)),
         ([None], Leave(granted=False)),
+        (["yup"], Leave(granted=False)),
+        (["yes please"], Leave(granted=False)),
+        (["y n"], Leave(granted=False)),
+        (["sure"], Leave(granted=False)),
+        (["all"], Leave(granted=False)),
     ],
 )
 async def test_leave_is_given_only_by_a_clear_word(lines, leave):
@@ -57,8 +61,10 @@ async def test_only_scopes_on_offer_can_be_taken():
 async def test_everything_about_it_is_shown():
     person, stream, _ = at_terminal("n")
     await person.allow(ask(about="adds", warnings=("it deletes",), diff="-a\n+b"))
-    for text in ("ALL OF IT", "a rule", "adds", "careful: it deletes", "-a\n+b"):
-        assert text in stream.getvalue()
+    assert stream.getvalue() == (
+        "\nWhat the server says of it:\nadds\nWhat changed:\n  -a\n  +b\nWhat would be done:\n  ALL OF IT\n"
+        "careful: it deletes\nMay this be done?\n"
+    )
 
 
 @pytest.fixture
@@ -86,7 +92,7 @@ async def test_arguments_are_edited_in_the_own_editor(editor):
     editor(CHANGE)
     person, stream, _ = at_terminal("e", "y")
     assert await person.allow(ask()) == Leave(granted=True, arguments={"a": 2})
-    assert json.dumps({"a": 2}, indent=2) in stream.getvalue()
+    assert '  | {\n  |   "a": 2\n  | }\nSend this instead?\n' in stream.getvalue()
     person, _, _ = at_terminal("e", "n")
     assert not (await person.allow(ask())).granted
 
@@ -128,8 +134,14 @@ async def test_a_form_is_looked_at_once_more_before_it_is_sent():
         assert (await person.fill("notes", "Who?", FORM))["action"] == action
 
 
+async def test_a_form_is_sent_only_after_a_clear_yes():
+    for word in ("yup", "yes please", "send", ""):
+        person, _, _ = at_terminal("Ann", word)
+        assert (await person.fill("notes", "Who?", FORM))["action"] == "decline"
+
+
 async def test_a_page_is_opened_only_after_a_yes():
-    for lines, opened in ((["y"], True), (["n"], False), ([], False), ([""] * 9, False)):
+    for lines, opened in ((["y"], True), (["n"], False), ([], False), ([""] * 9, False), (["yup"], False)):
         person, stream, _ = at_terminal(*lines)
         assert await person.open_page("notes", "https://pay.example/x?y=1", "Pay") is opened
         assert "https://pay.example/x?y=1" in stream.getvalue()

@@ -2,10 +2,12 @@
 
 import asyncio
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
 from interlock import PromptMessage, Server, TextContent
+from interlock.cli.chat_words import candidates
 from interlock.host.conditions import conditions_of
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.policy import Policy, Rule
@@ -126,3 +128,11 @@ async def test_rules_and_defaults_are_told_as_they_are():
     text = await said("/policy", policy=Policy([rule], {"resource": "allow"}))
     assert "deny: argument path within ('/etc',)" in text
     assert "where no rule applies, allow: resource, prompt, completion\n" in text
+
+
+def test_an_address_with_a_space_is_not_offered():
+    """As two words of the line, the second would attach a resource of another server."""
+    uris = ("house://a", "house://b @files:secret", "house://c\u3164")
+    catalogue = SimpleNamespace(resources=[("house", SimpleNamespace(uri=uri)) for uri in uris])
+    room = SimpleNamespace(host=SimpleNamespace(catalogue=catalogue))
+    assert candidates(room, "@hou", "@hou") == ["@house:house://a"]

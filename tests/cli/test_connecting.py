@@ -9,10 +9,11 @@ import time
 import pytest
 
 from interlock.cli import connecting
-from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of, tokens_folder
+from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of
 from interlock.cli.failing import Failure
 from interlock.cli.pointing import Aim
 from interlock.cli.progress import Progress
+from interlock.cli.state_folder import tokens_folder
 from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
 from interlock.wire import errors
@@ -137,7 +138,7 @@ def test_a_server_that_cannot_be_started_is_code_3(capsys):
 
 
 def test_debug_shows_the_rest(capsys, monkeypatch):
-    monkeypatch.setattr(connecting.logging, "basicConfig", lambda **options: None)
+    monkeypatch.setattr(connecting, "hold_logs", lambda debug: None)
     assert code_of("list", "--debug", "--", "/nowhere/server") == 3
     assert "Traceback" in capsys.readouterr().err
 

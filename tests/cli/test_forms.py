@@ -24,7 +24,7 @@ async def answered(form, *lines):
 async def test_a_form_is_asked_field_by_field_and_proposals_may_stand():
     answer, heard = await answered(FORM, "Ada", "", "y")
     assert answer == {"action": "accept", "content": {"name": "Ada", "nice": True}}
-    assert "The server asks: Who\\x1b?" in heard and "as in the \\x1b[2Jpassport" in heard
+    assert "The server asks you:\n  | Who\\x1b?\n" in heard and "  | as in the \\x1b[2Jpassport" in heard
     assert "Your name: " in heard and "weeks [2]: " in heard and "nice (y or n): " in heard
 
 
@@ -142,10 +142,10 @@ async def test_a_page_is_shown_whole_and_opened_only_when_agreed_to():
     url = "https://example.com/" + "a" * 3000 + "?x=1"
     answer, opened, heard = await visited(url, "y")
     assert (answer, opened) == ({"action": "accept"}, [url])
-    assert url in heard and "at the host: example.com\n" in heard
+    assert url in heard.replace("\n  | ", "") and "at the host: example.com\n" in heard
 
 
-@pytest.mark.parametrize(("line", "action"), [("n", "decline"), ("", "cancel")])
+@pytest.mark.parametrize(("line", "action"), [("n", "decline"), ("", "cancel"), ("yup", "cancel"), ("yes!", "cancel")])
 async def test_a_page_is_not_opened_unasked(line, action):
     answer, opened, _ = await visited("https://example.com/", line)
     assert (answer, opened) == ({"action": action}, [])

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from interlock.cli.failing import USAGE, Failure
-from interlock.cli.giving import read_arguments, read_texts, signature_of
+from interlock.cli.giving import literal, read_arguments, read_texts, signature_of
 
 SCHEMA = {
     "type": "object",
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_said(words, told):
 
 def test_files_give_texts_and_whole_objects(tmp_path, monkeypatch):
     letter, all_of_it, bytes_ = tmp_path / "letter", tmp_path / "all.json", tmp_path / "bytes"
-    letter.write_text("Dear ✓")
+    letter.write_text("Dear ✓", encoding="utf-8")
     all_of_it.write_text('{"count": 1}')
     bytes_.write_bytes(b"\xff")
     assert read_arguments([f"text=@{letter}", f"@{all_of_it}"], SCHEMA) == {"text": "Dear ✓", "count": 1}
@@ -140,3 +140,15 @@ def test_a_signature_says_what_may_be_left_out():
     assert signature_of(SCHEMA).startswith("count?: integer, ratio?: number, deep?: boolean")
     told = signature_of({"properties": {"a\x1b": {"type": "string"}}, "required": ["a\x1b"]})
     assert told == "a\\x1b: string"
+
+
+def test_two_signs_are_a_text_and_what_is_in_a_file_is_one(tmp_path):
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.write_text("secret")
+    outer.write_text(f"@{inner}")
+    words = ["text=@@ann", f"tags=@{outer}", "tags=@@b", "tags=@"]
+    schema = {"properties": {"text": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}}}
+    assert read_arguments(words, schema) == {"text": "@ann", "tags": [f"@{inner}", "@b", "@"]}
+    assert read_texts(["a=@@ann", f"b=@{outer}", "c=@"]) == {"a": "@ann", "b": f"@{inner}", "c": "@"}
+    for text in ("@ann", "@@ann", "@", "ann", ""):
+        assert read_texts([f"a={literal(text)}"]) == {"a": text}

@@ -7,6 +7,7 @@ from hypothesis import given
 
 from interlock.cli.json_places import places, skip_on_line
 from interlock.client.config_text import ConfigError
+from support.growth import assert_linear
 from support.properties import JSON_OBJECTS, many
 
 
@@ -70,3 +71,14 @@ def test_the_line_of_a_mistake_is_named():
 def test_comments_on_the_line_belong_to_what_is_before_them(rest, behind):
     text = "1," + rest
     assert text[skip_on_line(text, 2) :] == behind
+
+
+@pytest.mark.parametrize("piece", ["/*", "/* ", "/**", "*", "//", '\\"', "\\", " ", "/* */", "//\n", "//\r", "/", "a"])
+@pytest.mark.parametrize("before", ['{"a', "{", '{"a": 1, /*', '{"a": 1, //'])
+def test_a_text_made_to_be_slow_is_not(before, piece):
+    def follow(text):
+        skip_on_line(text, len(before))
+        with pytest.raises(ConfigError):
+            places(text, "x")
+
+    assert_linear(follow, lambda size: before + piece * (size // len(piece)), 2_000)

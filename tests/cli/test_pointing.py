@@ -11,6 +11,7 @@ from interlock.cli import pointing
 from interlock.cli.failing import USAGE, Failure
 from interlock.cli.pointing import aim_of, config_files, headers_of
 from interlock.cli.words import Words
+from interlock.client.config import ConfigError
 from interlock.transport.child import Command
 
 
@@ -20,7 +21,7 @@ def an_empty_machine(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("HOME", str(tmp_path))
-    for moved in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR"):
+    for moved in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(moved, raising=False)
 
 
@@ -90,15 +91,54 @@ def test_a_broken_configuration_is_said_with_its_place(tmp_path):
 
 
 @pytest.mark.parametrize("place", [".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"])
-def test_a_name_is_found_in_the_files_of_this_folder(place):
-    config(Path(place), notes={"command": "notes"})
-    assert aim("notes").target.name == "notes"
+def test_a_name_in_the_files_of_this_folder_must_be_approved(place, capsys):
+    file = config(Path.cwd() / place, notes={"command": "notes"})
+    told = why_not("notes")
+    assert "is not approved" in told and "no terminal" in told and f"name the file: {file}:notes" in told
+    assert capsys.readouterr().err == f"notes: from {file}\n"
+    assert aim(f"{place}:notes").target.name == "notes", "a path is explicit"
+    assert aim_of(Words([], {}), ["notes"], asks=False).target.name == "notes", "a host asks by itself"
 
 
 @pytest.mark.parametrize("place", [".claude.json", ".cursor/mcp.json", ".codeium/windsurf/mcp_config.json"])
-def test_a_name_is_found_in_the_files_of_the_user(place, tmp_path):
-    config(tmp_path / place, notes={"command": "notes"})
+def test_a_name_is_found_in_the_files_of_the_user(place, tmp_path, capsys):
+    file = config(tmp_path / place, notes={"command": "notes"})
     assert aim("notes").target.name == "notes"
+    assert capsys.readouterr().err == f"notes: from {file}\n"
+
+
+def test_a_file_of_the_user_is_theirs_also_where_they_are_at_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config(tmp_path / ".cursor" / "mcp.json", notes={"command": "notes"})
+    assert aim("notes").target.name == "notes"
+
+
+def test_a_bare_name_is_no_file_of_this_folder():
+    Path("notes").write_text("raise SystemExit('it ran')")
+    assert "did you mean the file ./notes?" in why_not("notes") and "no configuration" in why_not("notes:server")
+    assert aim("./notes").kind == "file"
+
+
+@pytest.mark.parametrize("member", ["headers", "envFile", "link"])
+def test_files_outside_of_the_folder_are_not_read_for_it(member, tmp_path):
+    (tmp_path / "key").write_text("A=secret")
+    Path("own").write_text("B=mine")
+    Path("link").symlink_to(tmp_path / "key")
+    outside, inside = {
+        "headers": (
+            {"url": "https://a.example", "headers": {"X": "${file:../key}"}},
+            {"headers": {"X": "${file:own}"}},
+        ),
+        "envFile": ({"command": "a", "envFile": "../key"}, {"envFile": "own"}),
+        "link": ({"command": "a", "env": {"X": "${file:link}"}}, {"env": {"X": "${file:./own}"}}),
+    }[member]
+    config(Path(".mcp.json"), evil=outside, good={**outside, **inside})
+    found, good = (aim_of(Words([], {}), [name], asks=False).target for name in ("evil", "good"))
+    look_up = "address" if member == "headers" else "command"
+    with pytest.raises(ConfigError, match=r"is outside of .*: a folder's configuration reads files of that folder"):
+        getattr(found, look_up)()
+    assert getattr(good, look_up)()
+    assert getattr(aim(".mcp.json:evil").target, look_up)(), "a path is explicit"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +155,7 @@ def test_hosts_keep_their_files_where_the_platform_says(platform, folder, monkey
 def test_two_files_with_the_same_server_agree_and_with_another_do_not(tmp_path):
     config(Path(".mcp.json"), notes={"command": "notes"})
     other = config(tmp_path / ".claude.json", notes={"command": "notes"})
-    assert aim("notes").target.name == "notes"
+    assert aim("notes").target.file == other, "the user's own needs no approval"
     config(tmp_path / ".claude.json", notes={"command": "evil"})
     told = why_not("notes")
     assert "2 files name different servers 'notes'" in told and f"{other}:notes" in told
@@ -184,8 +224,8 @@ def test_what_a_file_asks_the_user_is_asked_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Typed())
     monkeypatch.setattr("getpass.getpass", lambda shown: f"hidden {shown}")
     asked = pointing.Input(id="x", description="Your \x1b key")
-    assert pointing._asked(asked) == "typed" and Typed.shown == "Your \\x1b key: "
-    assert pointing._asked(pointing.Input(id="x", password=True)) == "hidden x: "
+    assert pointing._asked(asked) == "typed" and Typed.shown == "value of the input x (Your \\x1b key): "
+    assert pointing._asked(pointing.Input(id="x", password=True)) == "hidden value of the input x: "
 
 
 def test_headers_are_names_and_values_and_tokens_come_from_variables():

@@ -1,10 +1,12 @@
 """cli/suggesting.py: what could be typed next."""
 
+import shlex
 from typing import Literal
 
 import pytest
 
 from interlock import Client, Server
+from interlock.cli.giving import read_texts
 from interlock.cli.suggesting import WORDS, candidates
 from interlock.wire.errors import LocalError
 from support.command_line import demo
@@ -22,6 +24,49 @@ def library():
         return ["monday", "\x1b[2Jevil", "first monday"]
 
     return server
+
+
+def evil():
+    """Suggests files of the user."""
+    server = Server("evil")
+    names = ["colour", "@/etc/passwd", '{"colour": "@x"}', "colour=@/etc/passwd", "raw:", "a:b"]
+    choices = {"type": "string", "enum": ["red", "@/etc/passwd", "@", "@@x", "@~/my file", "\u3164"]}
+    schema = {"type": "object", "properties": dict.fromkeys(names, choices)}
+    server.tool(lambda **given: "", name="paint", input_schema=schema)
+
+    @server.prompt
+    def review(language: str) -> str:
+        return language
+
+    @server.completion(prompt="review", argument="language")
+    def languages(value: str) -> list[str]:
+        return [f"@/home/{value}", "perl"]
+
+    return server
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("call paint ", ["colour=", "a:b="]),
+        (
+            "call paint colour=",
+            ["colour=red", "colour=@@/etc/passwd", "colour=@", "colour=@@@x", "'colour=@@~/my file'"],
+        ),
+        ("call paint colour=@", []),
+        ("call paint colour=@/etc", []),
+        ("call paint colour=@@/e", ["colour=@@/etc/passwd"]),
+        ("prompt review language=", ["language=@@/home/", "language=perl"]),
+        ("prompt review language=@", []),
+        ("prompt review language=@@x", ["language=@@/home/@x", "language=perl"]),
+    ],
+)
+async def test_what_a_server_suggests_is_never_read_as_a_file(line, found):
+    async with Client(evil()) as client:
+        assert await candidates(client, line) == found
+        for word in found if line.endswith("=") else ():
+            value = shlex.split(word)[0]
+            assert read_texts([value]) == {value.partition("=")[0]: value.partition("=")[2].replace("@@", "@", 1)}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from interlock.client.config_text import ConfigError, check_depth, members_in, read_text, variables_in
+from support.growth import assert_linear
 
 
 def test_comments_and_last_commas_are_passed_over():
@@ -18,7 +19,7 @@ def test_a_mistake_is_told_by_its_place_and_not_by_its_text():
     assert "hunter2" not in str(told.value)
 
 
-@pytest.mark.parametrize("text", ["[]", "7", "null", '"x"', "", "{"])
+@pytest.mark.parametrize("text", ["[]", "7", "null", '"x"', "", "{", "{} /* open", '{"a": "open', '{"a": "\\', "{} /"])
 def test_what_is_no_object_is_refused(text):
     with pytest.raises(ConfigError, match=r"^f: "):
         members_in(text, "f")
@@ -70,3 +71,27 @@ def test_a_bad_line_is_told_by_its_number(text, told):
     with pytest.raises(ConfigError, match=told) as error:
         variables_in(text, "f")
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "piece", ["/*", "/* ", "/**", "*/", "//", '"', '\\"', "\\", "/", ",", ", ", ",\n ", "/* */", '"\\\n']
+)
+def test_a_configuration_made_to_be_slow_is_not(piece):
+    def refuse(text):
+        with pytest.raises(ConfigError):
+            members_in(text, "f")
+
+    assert_linear(refuse, lambda size: '{"a": "' + piece * (size // len(piece)), 2_000)
+    assert_linear(refuse, lambda size: '{"a": 1' + piece * (size // len(piece)), 2_000)
+
+
+@pytest.mark.parametrize("line", ["A=x{}y", "A='{}", 'A="{}" x', "A{}", "export{}B"])
+@pytest.mark.parametrize("piece", [" ", "\\'", '\\"', "\\", "a", "#", " #"])
+def test_a_variable_made_to_be_slow_is_not(line, piece):
+    def read(text):
+        try:
+            return variables_in(text, "f")
+        except ConfigError as refused:
+            return refused
+
+    assert_linear(read, lambda size: line.format(piece * (size // len(piece))), 2_000)

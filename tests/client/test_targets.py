@@ -17,6 +17,7 @@ from interlock.wire.errors import LocalError
 from interlock.wire.frames import encode_call
 from interlock.wire.limits import DEFAULT_LIMITS, Limits
 from interlock.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from support.deferred import define, needs_deferred
 from support.doubles import Channel, Receiver, turns
 
 ENVELOPE = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}}
@@ -186,3 +187,10 @@ def test_headers_belong_to_urls():
         target_of(["python"], DEFAULT_LIMITS, {"X-Key": "k"})
     with pytest.raises(LocalError, match="belongs to the protocol"):
         target_of("http://x/", DEFAULT_LIMITS, {"Mcp-Name": "k"})
+
+
+@needs_deferred
+def test_the_annotations_of_a_function_may_be_for_type_checkers_alone():
+    """One that makes channels is taken as it is, a handler gets channels to it."""
+    maker, handler = define("def f() -> Channel: ..."), define("async def f(exchange: Exchange): ...")
+    assert target(maker).make is maker and target(handler).make is not handler

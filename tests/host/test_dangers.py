@@ -12,8 +12,8 @@ from interlock.host.dangers import dangers
     [
         (["sudo", "server"], "rights of another user"),
         (["/usr/bin/SUDO.exe", "server"], "rights of another user"),
-        (["bash", "-c", "server"], "A shell runs a text"),
-        (["cmd.exe", "/C", "server"], "A shell runs a text"),
+        (["bash", "-lc", "server"], '"bash" runs code that stands in its own arguments, after "-lc"'),
+        (["cmd.exe", "/C", "server"], 'after "/C"'),
         (["npx", "-y", "server"], "fetches a package"),
         (["pnpm", "dlx", "server"], "fetches a package"),
         (["docker", "run", "--privileged", "image"], "rights over this machine"),
@@ -38,7 +38,7 @@ def test_every_program_has_all_rights_and_an_ordinary_one_nothing_else():
 
 def test_variables():
     told = dangers({"command": ["server"], "env_policy": "inherit", "deciding": {"LD_PRELOAD": "/x.so"}})
-    assert any("all variables" in each for each in told) and any("which code is loaded" in each for each in told)
+    assert any("all variables" in each for each in told) and "Its variables decide which code runs: LD_PRELOAD." in told
 
 
 def test_addresses():

@@ -134,7 +134,7 @@ async def test_the_person_sees_what_the_server_says_of_the_tool_apart():
     gate = await a_gate()
     await gate.through(SEND, Sent())
     [ask] = gate.user.asks  # pyright: ignore
-    assert ask.about == "Sends a mail." and "Sends a mail." not in ask.shown
+    assert ask.about == "  | Sends a mail." and "Sends a mail." not in ask.shown
 
 
 async def test_what_the_person_edited_is_what_is_sent():
@@ -416,7 +416,7 @@ async def test_leave_for_a_tool_is_asked_for_anew_when_its_definition_was_approv
     assert await gate.review("mail", Item("tool", "send"))
     await gate.through(SEND, Sent())
     asked = [ask.about for ask in gate.user.asks if ask.deed.kind == "tool"]  # pyright: ignore
-    assert asked == ["Sends a mail.", "Sends it twice."]
+    assert asked == ["  | Sends a mail.", "  | Sends it twice."]
 
 
 # --- a book in a file -----------------------------------------------------------------------------

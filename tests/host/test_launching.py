@@ -7,7 +7,8 @@ import pytest
 
 from interlock import Client, Command, Server, read_config
 from interlock.client.config import ConfigError
-from interlock.host.launching import Bound, launch_of, target_in
+from interlock.host import launching
+from interlock.host.launching import Bound, bound, launch_of, target_in
 from interlock.wire.errors import LocalError
 
 
@@ -137,3 +138,103 @@ def test_an_address_that_changed_is_not_called():
 
 def test_a_folder_may_be_relative():
     assert launch("python", cwd="x").cwd == os.path.join(os.getcwd(), "x")
+
+
+def test_where_values_come_from_is_shown_and_bound(tmp_path):
+    environ = {"A": "secret-a", "B": "secret-b", "C": "x"}
+    (tmp_path / "key").write_text("secret-f")
+    (tmp_path / ".env").write_text("OTHER=secret-o\nKEY=unused")
+    file = str(tmp_path / ".env")
+    members = {"command": "server", "args": ["-x", "${C}"], "envFile": file, "env": {"KEY": "${env:A}"}}
+    one = launch_of("n", entry(environ, **members))
+    assert one.sources == {"variable KEY": "${env:A}", "variable OTHER": f"envFile {file}", "word [2]": "${C}"}
+    assert "  variable KEY from ${env:A}\n" in one.text and one.arguments["sources"] == one.sources
+    assert launch_of("n", entry({**environ, "A": "rotated"}, **members)).digest == one.digest
+    others = [
+        launch_of("n", entry(environ, **{**members, "env": {"KEY": value}}))
+        for value in ("${env:B}", "literal", f"${{file:{tmp_path / 'key'}}}", "${A} and ${B}")
+    ]
+    assert len({each.digest for each in [one, *others]}) == 5
+    assert others[1].sources["variable KEY"] == "the configuration" and "literal" not in others[1].text
+    assert "secret" not in "".join(each.text for each in others)
+
+
+def test_where_headers_and_addresses_come_from_is_shown_and_bound():
+    environ = {"A": "secret-a", "B": "secret-b", "PLACE": "x"}
+    members = {"url": "https://a.example/${PLACE}", "headers": {"X-Key": "Bearer ${env:A}"}}
+    one = launch_of("n", entry(environ, **members), {"X-Own": "mine"})
+    assert one.sources == {"header x-key": "${env:A}", "header x-own": "this program", "url": "${PLACE}"}
+    assert "  header x-key from ${env:A}\n" in one.text and "secret" not in one.text + str(one.arguments)
+    members["headers"] = {"X-Key": "Bearer ${env:B}"}
+    assert launch_of("n", entry(environ, **members), {"X-Own": "mine"}).digest != one.digest
+    assert launch_of("n", entry(environ, **members), {"X-Key": "mine"}).sources["header x-key"] == "this program"
+
+
+def test_an_entry_whose_source_changed_is_not_started():
+    environ = {"A": "secret-a", "B": "secret-b"}
+    given, changed = (entry(environ, url="https://a.example", headers={"K": f"${{env:{n}}}"}) for n in "AB")
+    with pytest.raises(LocalError, match=r"not what was approved \(sources changed\)"):
+        Bound(changed, launch_of("notes", given)).address()
+
+
+def test_the_program_and_its_script_are_bound_by_their_content(tmp_path):
+    program, script, data = (tmp_path / name for name in ("python", "server.py", "data.txt"))
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    script.write_text("one")
+    data.write_text("data")
+
+    def now():
+        return launch("./python", "-u", "server.py", "data.txt", cwd=str(tmp_path))
+
+    first = now()
+    assert set(first.contents) == {str(program), str(script)} and first.arguments["contents"] == first.contents
+    assert f'content of "{script}": sha256 ' in first.text and "not bound: what is loaded" in first.text
+    data.write_text("other data")
+    assert now().digest == first.digest, "what is no code may change"
+    script.write_text("two")
+    second = now()
+    assert second.digest != first.digest
+    program.write_text("#!/bin/false\n")
+    assert now().digest not in (first.digest, second.digest)
+    script.write_text("one")
+    program.write_text("#!/bin/sh\n")
+    assert now().digest == first.digest, "its time does not matter"
+
+
+def test_a_file_too_large_to_be_read_is_bound_by_size_and_time_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(launching, "_MAX_HASHED", 4)
+    script = tmp_path / "server.py"
+    script.write_text("12345")
+    os.utime(script, ns=(1, 7))
+    [told] = launch("not-there", "python", "server.py", cwd=str(tmp_path)).contents.values()
+    assert told == "not read: only its size (5) and time (7) are bound"
+
+
+def test_a_file_that_cannot_be_read_is_not_bound_and_says_so(tmp_path, monkeypatch):
+    script = tmp_path / "server.py"
+    script.write_text("x")
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert launch("x", "python", "server.py", cwd=str(tmp_path)).contents == {str(script): "cannot be read: not bound"}
+
+
+def test_a_command_whose_script_changed_is_not_started_again(tmp_path):
+    script = tmp_path / "server.py"
+    script.write_text("one")
+    command = Command.of([sys.executable, str(script)])
+    again = bound("notes", command, launch_of("notes", command))
+    assert again.command() == command
+    script.write_text("two")
+    with pytest.raises(LocalError, match=r"\(contents changed\)"):
+        again.command()
+    assert bound("notes", "https://a.example", launch_of("notes", "https://a.example")) == "https://a.example"
+
+
+def test_values_of_deciding_variables_are_shown_without_secrets():
+    env = {"NODE_AUTH_TOKEN": "abcdefgh", "PIP_INDEX_URL": "https://u:pass-word@h/", "npm_config_x": "y"}
+    text = launch("a", env=env).text
+    assert "abcdefgh" not in text and "pass-word" not in text and '  npm_config_x = "y"\n' in text

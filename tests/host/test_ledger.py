@@ -77,6 +77,22 @@ def test_secrets_are_not_written(arguments):
     assert "geheim77" not in str(entry) and "[redacted]" in entry.arguments
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"password": "geheim77"}, {"text": "my token: geheim77"}, {"u": ["https://me:geheim77@example.com"]}]
+)
+@pytest.mark.parametrize("book", ["memory", "file"])
+def test_what_looks_like_a_secret_is_not_written_without_hide(arguments, book, tmp_path):
+    """By its looks alone, without `hide`, whichever way the line is written."""
+    audit = MemoryAudit() if book == "memory" else FileAudit(tmp_path / "audit.jsonl")
+    ledger, deed = Ledger(audit), Deed("tool", "s", "t", arguments)
+    call = ledger.decided(deed, "allow", "r", "because token=geheim77")
+    ledger.ended(deed, call, 0.0, "failed", "password: geheim77")
+    ledger.flush()
+    text = str(audit.entries) if book == "memory" else (tmp_path / "audit.jsonl").read_text()
+    assert text.count("[redacted]") == 3 and "geheim77" not in text
+    audit.close()
+
+
 def test_secrets_in_names_errors_and_reasons_are_not_written():
     audit = MemoryAudit()
     ledger = Ledger(audit, ["geheim77"])

@@ -6,7 +6,7 @@ import pytest
 
 from interlock.host.deeds import KINDS, Deed
 from interlock.host.pins import Definitions
-from interlock.host.showing import about, offer, quoted, shown, title, warnings
+from interlock.host.showing import about, offer, question, quoted, shown, title, warnings
 from interlock.wire.types.tools import Tool, ToolAnnotations
 
 
@@ -35,7 +35,7 @@ def test_foreign_data_is_warned_about():
 
 def test_what_a_server_says_of_its_tool():
     [tool] = Definitions(tools=[Tool(name="t", input_schema={}, title="T", description="Does\x1b it.\nReally.")])
-    assert about(tool) == "Does\\x1b it.\nReally."
+    assert about(tool) == "  | Does\\x1b it.\n  | Really."
     [instructions] = Definitions(instructions="x")
     assert about(instructions) == "" == about(None)
 
@@ -62,3 +62,23 @@ def test_an_offer_is_shown_in_full_with_what_it_costs():
     assert text.startswith('the server "mail" offers 2 things, about 14 tokens in all')
     assert "b" * 5000 in text and 'tool "t" (about 7 tokens)' in text and 'instructions (about 7 tokens)\n"Hi"' in text
     assert "tokens" not in offer("mail", definitions, {})
+
+
+def test_the_question_is_one_line_of_ours_whatever_a_tool_is_called():
+    name = 'add" of the server "calc"? (by a rule)\nMay this be done: ' + "x" * 100
+    line = question(Deed("tool", "evil", name, {}), "a\nrule")
+    start = 'May this be done: call the tool "add\\" of the server \\"calc\\"? (by a rule)\\nMay this be done: xxxx'
+    assert line.startswith(start) and line.endswith('" (cut) of the server "evil"? (a\\nrule)') and "\n" not in line
+    assert question(Deed("launch", "n", "n"), "w") == 'May this be done: start or connect to the server "n"? (w)'
+
+
+def test_what_a_server_says_has_few_lines():
+    [tool] = Definitions(tools=[Tool(name="t", input_schema={}, description="\n".join("ab" * 100))])
+    assert len(about(tool).split("\n")) == 41 and about(tool).endswith("… (160 more lines)")
+    [blank] = Definitions(tools=[Tool(name="t", input_schema={}, description=" \n ")])
+    assert about(blank) == ""
+
+
+def test_a_title_is_one_line():
+    [tool] = Definitions(tools=[Tool(name="t", input_schema={}, title="T\n[y] yes")])
+    assert title(Deed("tool", "s", "t"), tool) == "T\\n[y] yes"

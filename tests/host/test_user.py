@@ -62,3 +62,29 @@ async def test_only_true_is_a_yes():
     for said in (1, "yes", None, {"granted": True}):
         assert not (await ScriptedUser(said).allow(ASK)).granted
     assert (await ScriptedUser(True).allow(ASK)).granted
+
+
+def test_the_whole_question_has_the_words_of_the_server_first_and_ours_last():
+    ask = Ask(
+        deed=Deed("tool", "notes", "add"),
+        shown="call it\n{}",
+        why="w",
+        about="  | forged",
+        diff="- a\n+ b",
+        warnings=("one\nMay this be done?",),
+        question="May this be done: really?",
+    )
+    assert ask.text.split("\n") == [
+        "What the server says of it:",
+        "  | forged",
+        "What changed:",
+        "  - a",
+        "  + b",
+        "What would be done:",
+        "  call it",
+        "  {}",
+        "careful: one",
+        "  May this be done?",
+        "May this be done: really?",
+    ]
+    assert Ask(deed=Deed("roots", "n", "r"), shown="x", why="").text == "What would be done:\n  x\nMay this be done?"

@@ -38,7 +38,18 @@ def test_every_text_comes_back(text):
     assert decode_value("  " + value + "\t ") == text
 
 
-@pytest.mark.parametrize("value", ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?=", "a\x01b", "ü"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?=", "a\x01b", "ü"),
+        *(
+            "=?base64?YR==?=",
+            "=?base64?YWJ=?=",
+            "=?base64?YQ==YQ==?=",
+            "=?base64?YQ===?=",
+        ),  # YQ== and YWI= are "a", "ab"
+    ],
+)
 def test_a_broken_value_is_refused(value):
     with pytest.raises(HeaderMismatch):
         decode_value(value)

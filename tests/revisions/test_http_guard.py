@@ -128,7 +128,32 @@ def test_a_refusal_says_which_option_helps():
     assert "id" not in told and "allowed_hosts" in told["error"]["message"]
 
 
-@pytest.mark.parametrize("name", [b"host", b"origin", b"content-type", b"content-length", b"authorization"])
+@pytest.mark.parametrize(
+    ("site", "origin", "expected"),
+    [
+        ("cross-site", None, 403),
+        (" cross-site\t", None, 403),
+        ("cross-site", "http://localhost:3000", None),  # what Origin says is judged instead
+        ("cross-site", "https://evil.example", 403),
+        ("same-site", None, None),
+        ("same-origin", None, None),
+        ("none", None, None),
+        (None, None, None),
+    ],
+)
+def test_pages_of_other_sites_that_name_no_origin_are_refused(site, origin, expected):
+    assert status(sec_fetch_site=site, origin=origin) == expected
+
+
+def test_they_may_lead_to_what_is_only_read():
+    headers = Headers([(b"host", b"localhost"), (b"sec-fetch-site", b"cross-site")])
+    guard = Guard(body_bytes=1)
+    assert guard.foreign(headers, reads=True) is None and guard.foreign(headers).status == 403
+
+
+@pytest.mark.parametrize(
+    "name", [b"host", b"origin", b"sec-fetch-site", b"content-type", b"content-length", b"authorization"]
+)
 def test_what_decides_is_said_once(name):
     lines = [(key.encode(), value.encode()) for key, value in GOOD.items()]
     values = {b"host": b"localhost", b"content-type": b"application/json", b"content-length": b"1"}
@@ -272,6 +297,7 @@ VALUES = {
     b"transfer-encoding": ["chunked", "CHUNKED", "gzip, chunked", ""],
     b"content-length": ["0", "100", "101", " 7", "-1", "1e1", "\u00b2", "0" * 15, "0" * 16, "9" * 15, ""],
     b"authorization": ["a", "b"],
+    b"sec-fetch-site": ["cross-site", "same-origin", ""],
 }
 LINE = st.sampled_from([(name, value.encode("latin-1")) for name, values in VALUES.items() for value in values])
 GOOD_LINES = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"7")]

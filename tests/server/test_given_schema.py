@@ -167,3 +167,26 @@ def test_a_schema_that_cannot_be_used_is_refused_at_registration(schema, why):
 
     with pytest.raises(LocalError, match=why):
         read_given(function, Context, schema)
+
+
+def test_large_arguments_are_not_converted_and_small_ones_beside_them_are(monkeypatch):
+    from interlock.server import mending
+
+    async def function(given): ...
+
+    converted = []
+
+    def watched(value, *rest):
+        converted.append(set(value))
+        return coerced(value, *rest)
+
+    coerced = mending.coerced
+    monkeypatch.setattr(mending, "coerced", watched)
+    properties = {"values": {"type": "array", "items": {"type": "integer"}}, "n": {"type": "integer"}}
+    _, arguments = read_given(function, Context, {"type": "object", "properties": properties})
+    many = list(range(mending.MAX_REPAIR_BYTES))
+    found = arguments(Raw(msgspec.json.encode({"values": many, "n": "5"})))["given"]
+    assert found == {"values": many, "n": 5} and list(found) == ["values", "n"]
+    with pytest.raises(Unmendable, match="is not of type"):
+        arguments(Raw(msgspec.json.encode({"values": list(map(str, many)), "n": "5"})))
+    assert converted == [{"n"}, {"n"}]

@@ -11,7 +11,7 @@ from msgspec import Meta, Raw
 from interlock.server.arguments import Unmendable
 from interlock.server.context import Context
 from interlock.server.fitting import fitting
-from interlock.server.mending import LONGEST_NAME
+from interlock.server.mending import LONGEST_NAME, MAX_REPAIR_BYTES
 from interlock.server.schema import read_signature
 
 
@@ -210,3 +210,40 @@ def test_of_several_kinds_of_records_the_one_that_is_meant_is_explained(pet, tol
     with pytest.raises(Unmendable) as caught:
         fitting(read_signature(feed, Context))(Raw(json.dumps({"pet": pet}).encode()))
     assert caught.value.lines == [told]
+
+
+# --- what is too large to be converted -------------------------------------------------------------------
+
+
+def sums(values: list[int], more: list[int] | None = None, note: str = "", factor: int = 1): ...
+
+
+SUMS = fitting(read_signature(sums, Context, closed=True))
+
+
+def raw(**arguments):
+    return Raw(json.dumps(arguments).encode())
+
+
+def test_large_arguments_that_do_not_fit_are_explained_and_not_converted(monkeypatch):
+    """1.9 MB of numbers in quotes took more than a second on the event loop."""
+    from interlock.server import mending
+
+    def converts(value, *_):
+        raise AssertionError(f"converted: {len(json.dumps(value))} characters")
+
+    monkeypatch.setattr(mending, "coerced", converts)
+    with pytest.raises(Unmendable) as caught:
+        SUMS(raw(values=["1"] * (MAX_REPAIR_BYTES // 4)))
+    [line] = caught.value.lines
+    assert line.startswith("values: Expected 'int', got 'str' - at '$[0]' (not converted: over 65536 bytes")
+
+
+def test_the_bound_is_of_all_arguments_together_and_what_fits_does_not_count():
+    third = ["1"] * (MAX_REPAIR_BYTES // 15)  # "1", and a space
+    found = SUMS(raw(values=third, more=third, note="n" * 10 * MAX_REPAIR_BYTES, factor="2"))
+    assert found["values"] == found["more"] == [1] * len(third) and found["factor"] == 2
+    with pytest.raises(Unmendable) as caught:
+        SUMS(raw(values=third * 2, more=third * 2))
+    [line] = caught.value.lines
+    assert line.startswith("more: ")

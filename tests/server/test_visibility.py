@@ -10,6 +10,7 @@ from interlock.wire.exchange import LOCAL
 from interlock.wire.types.prompts import Prompt
 from interlock.wire.types.resources import Resource, ResourceTemplate
 from interlock.wire.types.tools import Tool
+from support.deferred import define, needs_deferred
 
 NOUNS = {
     ("tool", "t"): Tool(name="t", input_schema={}, meta={"com.example/role": "admin"}),
@@ -56,3 +57,8 @@ def test_it_answers_at_once(wrong):
     check_visible(lambda principal, item: True)
     with pytest.raises(LocalError, match="at once"):
         check_visible(wrong)
+
+
+@needs_deferred
+def test_its_annotations_may_be_for_type_checkers_alone():
+    check_visible(define("def f(principal: Principal, item: Item) -> bool: return True"))

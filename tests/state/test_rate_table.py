@@ -25,7 +25,7 @@ def test_a_burst_then_so_many_a_second(table):
     assert sum(table.take(b"a", 50, 500, later) == 0.0 for _ in range(600)) == 500, "a rest gives no more than a burst"
 
 
-def test_a_clock_that_was_set_back_locks_nobody_out(table):
+def test_a_clock_that_was_set_back_locks_no_caller_out(table):
     now = 1_800_000_000.0
     assert table.take(b"a", 1, 2, now) == table.take(b"a", 1, 2, now) == 0.0
     assert table.take(b"a", 1, 2, now - 86_400) == 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from interlock.state.store import Bounds, Event, surplus
 from interlock.wire.errors import EventsGone, Fenced, LocalError, NotOpen, StoreFull
-from support.stores import FOREVER, KINDS, Clock, opened
+from support.stores import FOREVER, KINDS, Clock, opened, until_waiting
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -124,6 +124,21 @@ async def test_delete_removes_once_and_with_expect_only_that_version(kind, tmp_p
         await store.put("k", b"", until=1001)
         clock.now = 1001
         assert not await store.delete("k")
+
+
+@each_kind
+async def test_delete_owned_removes_what_one_owner_has_below_a_prefix(kind, tmp_path):
+    clock = Clock()
+    async with opened(kind, tmp_path, clock) as store:
+        await store.put("s/old", b"", until=1001, owner="me")
+        clock.now = 1002
+        for key, owner in (("s/1", "me"), ("s/ä", "me"), ("s/2", "you"), ("s", "me"), ("t/1", "me"), ("s0", "me")):
+            await store.put(key, b"value", until=FOREVER, owner=owner)
+        assert await store.delete_owned("s/", owner="me") == 2
+        assert await store.delete_owned("s/", owner="me") == 0
+        left = [key for key in ("s/1", "s/ä", "s", "t/1", "s0") if await store.get(key, owner="me") is not None]
+        assert left == ["s", "t/1", "s0"] and await store.get("s/2", owner="you") is not None
+        assert await store.delete_owned("", owner="me") == 3
 
 
 @each_kind
@@ -424,7 +439,7 @@ async def test_waiting_ends_with_the_append_for_everybody_who_waits(kind, tmp_pa
         waits = [asyncio.create_task(store.wait("s", 1, seconds=60)) for _ in range(5)]
         waits.append(asyncio.create_task(store.wait("unborn", seconds=60)))
         other = asyncio.create_task(store.wait("other", seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         assert not any(wait.done() for wait in waits)
         await store.append("s", [b"b"], until=FOREVER)
         await store.append("unborn", [b"b"], until=FOREVER)
@@ -449,7 +464,7 @@ async def test_waiting_ends_with_the_stream(kind, tmp_path):
     async with opened(kind, tmp_path) as store:
         await store.append("s", [b"a"], until=FOREVER)
         wait = asyncio.create_task(store.wait("s", 1, seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         await store.drop("s")
         assert await wait
         with pytest.raises(EventsGone):
@@ -483,7 +498,7 @@ async def test_after_the_end_nothing_works_and_who_waits_is_told(kind, tmp_path)
         assert store.shared == (kind == "sqlite")
         await store.append("s", [b"a"], until=FOREVER)
         wait = asyncio.create_task(store.wait("s", 1, seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         await store.close()
         await store.close()
         for call in (store.get("k"), store.put("k", b"", until=FOREVER), store.read("s"), wait):

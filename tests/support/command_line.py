@@ -102,3 +102,6 @@ class Person:
     async def ask(self, shown: str) -> str | None:
         self.heard += shown
         return self._lines.pop(0) if self._lines else None
+
+    def forget_typed(self) -> None:
+        """Nothing is typed before it is asked for."""

@@ -24,11 +24,13 @@ WAIT = 20.0
 
 
 @asynccontextmanager
-async def served(app: Any, *, port: int = 0, drain: float = 5.0, connections: int = 4096) -> AsyncIterator[int]:
+async def served(
+    app: Any, *, port: int = 0, drain: float = 5.0, connections: int = 4096, **more: Any
+) -> AsyncIterator[int]:
     """The port it listens on. Stopped at the end, whatever happens."""
     listener, stop = bind("127.0.0.1", port), asyncio.Event()
     port = listener.getsockname()[1]
-    options: Any = {"drain": drain, "connections": connections, "stop": stop}
+    options: Any = {"drain": drain, "connections": connections, "stop": stop, **more}
     serving = asyncio.get_running_loop().create_task(serve_http(app, listener, **options))
     try:
         yield port
@@ -119,8 +121,10 @@ class Raw:
 
 
 @asynccontextmanager
-async def connection(port: int) -> AsyncIterator[Raw]:
-    raw = Raw(*await asyncio.open_connection("127.0.0.1", port))
+async def connection(port: int, source: str | None = None) -> AsyncIterator[Raw]:
+    """`source` is the address that it comes from."""
+    local = None if source is None else (source, 0)
+    raw = Raw(*await asyncio.open_connection("127.0.0.1", port, local_addr=local))
     try:
         yield raw
     finally:

@@ -79,14 +79,14 @@ class Mutation:
 
 
 def methods(revision: str, sender: Sender = "client") -> list[str]:
-    """All requests, then all notifications, that ``sender`` may send in this revision; empty if unchecked."""
+    """All requests, then all notifications, that ``sender`` may send in this revision."""
     oracle = Oracle.load(revision, formats=False)
-    return [] if oracle is None else [*oracle.requests(sender), *oracle.notifications(sender)]
+    return [*oracle.requests(sender), *oracle.notifications(sender)]
 
 
 def valid_frames(revision: str, method: str, sender: Sender = "client") -> Iterator[tuple[str, Any, Path]]:
     """(label, frame, focus): the minimal frame, the full one, then one per alternative in the schema."""
-    oracle = known(revision)
+    oracle = Oracle.load(revision, formats=False)
     request = method in oracle.requests(sender)
     definition = (oracle.requests(sender) if request else oracle.notifications(sender))[method]
     envelope: dict[str, Any] = {"jsonrpc": "2.0", **({"id": REQUEST_ID} if request else {}), "method": method}
@@ -107,13 +107,6 @@ def valid_frames(revision: str, method: str, sender: Sender = "client") -> Itera
         yield f"full {number}" if number else "full", frame, variant.focus
 
 
-def known(revision: str) -> Oracle:
-    oracle = Oracle.load(revision, formats=False)
-    if oracle is None:
-        raise LookupError(f"no schema of {revision} on this machine")
-    return oracle
-
-
 # --- damage ---
 
 
@@ -124,7 +117,7 @@ def mutations(revision: str, method: str, sender: Sender = "client") -> Iterator
 
 @cache
 def made(revision: str, method: str, sender: Sender) -> tuple[Mutation, ...]:
-    oracle = known(revision)
+    oracle = Oracle.load(revision, formats=False)
     lines: dict[bytes, str] = {}
     for label, text in labelled(revision, method, sender):
         lines.setdefault(text.encode(), f"{method}: {label}")

@@ -7,6 +7,7 @@ import os
 import pty
 import sys
 from codecs import getincrementaldecoder
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["Sitting"]
@@ -54,6 +55,12 @@ class Sitting:
                     loop.remove_reader(self._ours)
                 self._take()
         self._rest = self._rest.partition(text)[2]
+
+    async def ends(self):
+        """Read what is left on the screen after it has ended."""
+        with suppress(AssertionError):
+            while True:
+                self._take()
 
     def _take(self):
         try:

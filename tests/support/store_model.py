@@ -146,6 +146,13 @@ class Machine(RuleBasedStateMachine):
         if done:
             del self.live[key]
 
+    @rule(prefix=st.sampled_from(["", "a", "b"]), owner=OWNERS)
+    def delete_owned(self, prefix: str, owner: str) -> None:
+        theirs = [key for key, held in self.live.items() if held[1] == owner and key.startswith(prefix)]
+        assert self.ask(self.store.delete_owned(prefix, owner=owner)) == len(theirs)
+        for key in theirs:
+            del self.live[key]
+
     @rule(prefix=st.sampled_from(["", "a", "b"]), most=st.sampled_from([0, 1, 100]))
     def take_expired(self, prefix: str, most: int) -> None:
         taken = self.ask(self.store.take_expired(prefix, most))

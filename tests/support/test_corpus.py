@@ -66,8 +66,6 @@ def deep(case: Case) -> bool:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_is_fine_is_a_valid_request(revision: str):
     oracle = Oracle.load(revision)
-    if oracle is None:
-        pytest.skip(f"no schema of {revision} on this machine")
     for case in cases(revision):
         if case.codes == (OK,):
             oracle.check_frame(json.loads(case.line), sender="client")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from support.instances import NO_HINT, Instances
-from support.schema_source import DIALECT_2020, Document
+from support.schema_source import Document
 
 
 def instances_of(**definitions: dict[str, Any]) -> Instances:
-    document = Document("test", DIALECT_2020, "$defs", definitions, "test")
+    document = Document("test", "https://json-schema.org/draft/2020-12/schema", definitions)
     return Instances(document, lambda path: "hinted" if path == ("hint",) else NO_HINT)
 
 

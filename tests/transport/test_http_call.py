@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import time
 import weakref
 
 import pytest
@@ -12,11 +13,14 @@ from interlock.transport.http_call import Beat, End, HttpCall, Timing
 from interlock.wire.errors import InternalError
 from interlock.wire.frames import encode_error, encode_result
 from interlock.wire.link import Patience
+from interlock.wire.shares import Shares
 from interlock.wire.sse import COMMENT, EventParser
 from support.doubles import turns
+from support.idle import until_idle
 from support.virtual_time import run_virtually, virtual_time
 
 BOTH, ONLY_JSON, ONLY_EVENTS = Accepts(True, True), Accepts(True, False), Accepts(False, True)
+ROOM = Shares(1_000_000)
 OK = encode_result(1, {"resultType": "complete"})
 
 
@@ -96,7 +100,7 @@ class OwnWire(Wire):
 async def test_our_own_runner_is_spoken_to_without_messages(willing):
     wire = OwnWire(b"abc", willing)
     call = wire.call()
-    assert await call.read(3) == b"abc"
+    assert await call.read(3, ROOM) == b"abc"
     await call.answer(OK)
     call.close()
     assert wire.answers == ([(200, OK)] if willing else [])
@@ -106,7 +110,7 @@ async def test_our_own_runner_is_spoken_to_without_messages(willing):
 async def test_a_body_that_came_without_messages_is_bounded_too():
     wire = OwnWire(b"abcd")
     call = wire.call()
-    assert await call.read(3) is None
+    assert await call.read(3, ROOM) is None
     call.close()
     assert wire.sent[0]["status"] == 413
 
@@ -122,7 +126,7 @@ async def test_whoever_stands_between_sees_every_message():
         await wire.send(message)
 
     call = HttpCall(receive, send, BOTH, Timing(), 1000, Beat(1))
-    assert await call.read(3) == b"abc"
+    assert await call.read(3, ROOM) == b"abc"
     await call.answer(OK)
     call.close()
     assert not wire.answers
@@ -144,7 +148,7 @@ async def test_whoever_stands_between_sees_every_message():
 async def test_a_body_is_read_to_its_end(messages, expected):
     wire = Wire(*messages)
     call = wire.call()
-    assert await call.read(10) == expected
+    assert await call.read(10, ROOM) == expected
     assert wire.receives == len(messages)
     call.close()
 
@@ -153,7 +157,7 @@ async def test_a_body_is_read_to_its_end(messages, expected):
 async def test_a_body_over_the_limit_is_refused_while_it_is_read(messages):
     wire = Wire(*messages)
     call = wire.call()
-    assert await call.read(10) is None
+    assert await call.read(10, ROOM) is None
     assert wire.sent[0]["status"] == 413
     assert wire.receives == len(messages)
     call.close()
@@ -163,7 +167,7 @@ async def test_a_body_over_the_limit_is_refused_while_it_is_read(messages):
 async def test_who_goes_before_his_body_came_is_told_nothing(messages):
     wire = Wire(*messages)
     call = wire.call()
-    await ended(call, call.read(10))
+    await ended(call, call.read(10, ROOM))
     assert wire.sent == []
 
 
@@ -171,7 +175,7 @@ async def test_who_goes_before_his_body_came_is_told_nothing(messages):
 async def test_a_body_that_does_not_come_is_given_up():
     wire = Wire(part(b"x", True))
     call = wire.call(body=30)
-    await ended(call, call.read(10))
+    await ended(call, call.read(10, ROOM))
     assert (call.end, wire.sent[0]["status"]) == (End.LATE, 408)
     assert (b"connection", b"close") in wire.sent[0]["headers"]
 
@@ -191,7 +195,7 @@ async def test_a_body_that_does_not_come_behind_checked_credentials_is_late():
 
     async def checked_and_read():
         await call.check(asyncio.sleep(0.01))
-        await call.read(10)
+        await call.read(10, ROOM)
 
     await ended(call, checked_and_read())
     assert (call.end, wire.sent[0]["status"]) == (End.LATE, 408)
@@ -203,7 +207,7 @@ async def test_a_body_that_does_not_come_behind_checked_credentials_is_late():
 async def test_a_fast_answer_is_two_sends_and_starts_nothing():
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     before = asyncio.all_tasks()
     await call.answer(OK)
     assert asyncio.all_tasks() == before
@@ -333,7 +337,7 @@ async def test_what_is_still_held_when_the_client_goes_is_dropped():
 async def test_what_was_said_before_the_server_stopped_is_not_lost():
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     call.id = 1
 
     async def work():
@@ -387,7 +391,7 @@ async def test_who_speaks_on_and_on_holds_up_nobody_else():
     """Nothing is waited for while there is room, or once the client has gone: servers then take everything."""
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     others = asyncio.ensure_future(turns_until(lambda: len(wire.events()) > 900))
     for _ in range(1000):
         await call.tell("notifications/x", {})
@@ -408,7 +412,7 @@ async def turns_until(over):
 async def test_a_quiet_stream_is_kept_alive_by_comments():
     wire = Wire(part(b"x"))
     call = wire.call(quiet=15)
-    await call.read(10)
+    await call.read(10, ROOM)
     await call.tell("notifications/x", {})
     await asyncio.sleep(46)
     await call.answer(OK)
@@ -419,10 +423,30 @@ async def test_a_quiet_stream_is_kept_alive_by_comments():
 
 
 @virtual_time
+@pytest.mark.parametrize("seconds", [300.0, -5.0, 1e9])
+async def test_a_standing_stream_ends_with_the_token_that_opened_it(seconds):
+    """At once, if that has expired meanwhile; and after a day whatever the token says."""
+    wire, loop = Wire(part(b"{}")), asyncio.get_running_loop()
+    call = wire.call()
+    call.id, call.until, call.standing = 7, time.time() + seconds, True
+    begun = loop.time()
+
+    async def work():
+        await call.read(100, ROOM)
+        await call.tell("notifications/progress", {})
+        await loop.create_future()
+
+    await ended(call, work())
+    assert call.end is End.EXPIRED and abs(loop.time() - begun - min(max(seconds, 0.0), 86_400.0)) < 1
+    assert wire.events()[-1]["error"]["message"].startswith("Cancelled: the access token has expired")
+    assert not wire.sent[-1]["more_body"]
+
+
+@virtual_time
 async def test_a_client_that_never_reads_is_given_up():
     wire = Wire(part(b"x"))
     call = wire.call(stalled=60)
-    await call.read(10)
+    await call.read(10, ROOM)
     await call.tell("notifications/x", {})
     await turns()
     wire.blocked = asyncio.Event()
@@ -437,7 +461,7 @@ async def test_a_client_that_never_reads_is_given_up():
 async def test_a_client_that_never_reads_the_last_event_is_given_up():
     wire = Wire(part(b"x"))
     call = wire.call(stalled=60)
-    await call.read(10)
+    await call.read(10, ROOM)
     await call.tell("notifications/x", {})
     wire.blocked = asyncio.Event()
     await ended(call, call.answer(OK))
@@ -449,7 +473,7 @@ async def test_a_client_that_never_reads_the_last_event_is_given_up():
 async def test_a_client_that_never_reads_its_json_is_given_up(seconds):
     wire = Wire(part(b"x"))
     call = wire.call(stalled=60)
-    await call.read(10)
+    await call.read(10, ROOM)
     await asyncio.sleep(seconds)
     wire.blocked = asyncio.Event()
     await ended(call, call.answer(OK))
@@ -460,7 +484,7 @@ async def test_a_client_that_never_reads_its_json_is_given_up(seconds):
 async def test_a_client_that_never_reads_is_not_waited_for_when_the_server_stops():
     wire = Wire(part(b"x"))
     call = wire.call(stalled=60)
-    await call.read(10)
+    await call.read(10, ROOM)
     call.id = 1
     await call.tell("notifications/x", {})
     await turns()
@@ -491,7 +515,7 @@ class Silence:
 async def test_the_client_is_watched_only_when_the_call_takes_its_time():
     wire = Wire(part(b"x"))
     call = wire.call(watch=0.05)
-    await call.read(10)
+    await call.read(10, ROOM)
 
     async def work():
         await asyncio.sleep(0.04)
@@ -510,7 +534,7 @@ async def test_after_a_slow_body_the_client_is_watched_too():
     wire = Wire(part(b"x", True))
     call = wire.call(watch=0.05, body=30)
     asyncio.get_running_loop().call_later(10, wire.inbox.put_nowait, part(b"y"))
-    assert await call.read(10) == b"xy"
+    assert await call.read(10, ROOM) == b"xy"
     wire.inbox.put_nowait(GONE)
     await ended(call, call.run((asyncio.sleep(1000), None)))
     assert call.end is End.GONE
@@ -520,7 +544,7 @@ async def test_after_a_slow_body_the_client_is_watched_too():
 async def test_a_client_that_goes_cancels_its_call():
     wire = Wire(part(b"x"), GONE)
     call, exchange, seen = wire.call(), Silence(), []
-    await call.read(10)
+    await call.read(10, ROOM)
 
     async def work():
         try:
@@ -537,7 +561,7 @@ async def test_a_client_that_goes_cancels_its_call():
 async def test_a_handler_that_does_not_let_itself_be_stopped_is_not_heard():
     wire = Wire(part(b"x"), GONE)
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
 
     async def deaf():
         try:
@@ -557,7 +581,7 @@ async def test_a_handler_that_does_not_let_itself_be_stopped_is_not_heard():
 async def test_a_receive_that_fails_is_a_client_that_is_gone():
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     wire.inbox.put_nowait({})  # no ASGI message at all
     await ended(call, call.run((asyncio.sleep(1000), None)))
     assert call.end is End.GONE
@@ -567,7 +591,7 @@ async def test_a_receive_that_fails_is_a_client_that_is_gone():
 async def test_a_send_that_fails_is_a_client_that_is_gone():
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     seen = []
 
     async def fail(message):
@@ -694,7 +718,7 @@ async def test_a_call_is_freed_with_its_exchange_without_a_collection():
 
     wire, exchange = Wire(part(b"x")), Exchange()
     call = exchange.outlet = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     gc.disable()
     try:
         await call.answer(await call.run((asyncio.sleep(0, OK), exchange)))
@@ -709,15 +733,15 @@ async def test_a_call_is_freed_with_its_exchange_without_a_collection():
 async def test_so_is_one_whose_stream_was_kept_alive_and_watched():
     wire = Wire(part(b"x"))
     call = wire.call()
-    await call.read(10)
+    await call.read(10, ROOM)
     await call.tell("notifications/message", {"data": "hello"})
     call.tick()
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert call.streaming
     gc.disable()
     try:
         call.close()
-        await asyncio.sleep(0.01)
+        await until_idle()
         seen = weakref.ref(wire)
         del call, wire
         assert seen() is None

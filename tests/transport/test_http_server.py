@@ -574,13 +574,13 @@ async def test_listeners_have_a_bound_of_their_own():
     await again.answer()
 
 
-async def test_one_caller_has_a_quarter_of_the_streams():
-    house = House(limits=Limits(in_flight=8))
+async def test_one_caller_has_a_sixteenth_of_the_streams():
+    house = House(limits=Limits(in_flight=32))
     one, other = {"client": ("192.0.2.1", 1)}, {"client": ("192.0.2.2", 1)}
     old = [(b"host", b"127.0.0.1"), (b"accept", b"text/event-stream")]
     listening = [post(house.app, LISTEN, **one), begin(house.app, [b""], method="GET", path="/sse", headers=old, **one)]
     for talk in listening:
-        await talk.heard(2)
+        assert (await talk.heard(2)).status == 200
     refused = [post(house.app, LISTEN, **one), begin(house.app, [b""], method="GET", path="/sse", headers=old, **one)]
     for talk in refused:
         assert ((await talk.answer()).status, talk.headers["retry-after"]) == (503, "1")
@@ -591,6 +591,40 @@ async def test_one_caller_has_a_quarter_of_the_streams():
     for talk in listening:
         await talk.answer()
     assert house.app._streams.held == 0
+
+
+async def test_one_caller_has_a_quarter_of_the_bytes_of_unfinished_bodies():
+    """By default 32 of 128 MiB, where it was 1,024 requests of 4 MiB each."""
+    house = House(authenticate=lambda headers: Principal("issuer", headers["authorization"]))
+    frame, part = call_tool("hi"), b" " * 4_000_000
+
+    def begun(name, count=1):
+        headers = headers_of(frame, {"authorization": name})
+        return [begin(house.app, None, headers=headers, client=("192.0.2.1", 1)) for _ in range(count)]
+
+    async def said(talk):
+        talk.say(part, more=True)
+        await turns(5)
+        return talk
+
+    held = [await said(talk) for talk in begun("ada", 8)]
+    refused = await (await said(*begun("ada"))).answer()
+    assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+    assert "incomplete" in refused.error["message"]
+    [other] = [await said(talk) for talk in begun("bob")]
+    other.say(json.dumps(frame).encode())
+    assert (await other.answer()).status == 200
+    held.pop().disconnect()
+    await turns(5)
+    [again] = [await said(talk) for talk in begun("ada")]
+    for talk in (*held, again):
+        talk.say(json.dumps(frame).encode())
+        assert (await talk.answer()).status == 200
+    assert house.app._unfinished.held == 0
+
+
+async def test_bodies_that_are_allowed_to_be_longer_have_more_room():
+    assert House(body_bytes=1 << 30).app._unfinished.has_room("anybody", 2 << 30)
 
 
 async def test_a_stopping_app_refuses_new_requests_and_lets_the_others_end():
@@ -808,3 +842,20 @@ async def test_a_caller_has_the_address_of_its_connection(client, address):
 
     await post(HttpApp(handler), message("example/x", meta=envelope()), client=client).answer()
     assert seen == [address]
+
+
+async def test_pages_of_other_sites_open_no_stream_and_change_nothing():
+    """An image or a link sends no Origin with its GET; what a browser says in its place is enough (Fetch Metadata)."""
+    app = House().app
+    lines = [(b"host", b"127.0.0.1"), (b"accept", b"*/*"), (b"content-type", b"application/json")]
+    for method, path in (("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/sse"), ("POST", "/messages")):
+        for site, refused in ((b"cross-site", True), (b"same-origin", False)):
+            if (method, path, refused) == ("GET", "/sse", False):
+                continue  # it would open a stream
+            headers = [*lines, (b"sec-fetch-site", site)]
+            talk = await begin(app, [b""], method=method, path=path, headers=headers).answer()
+            assert (talk.status == 403) is refused, (method, path, site, talk.status)
+    talk = await begin(
+        app, [b""], method="GET", path="/health", headers=[*lines, (b"sec-fetch-site", b"cross-site")]
+    ).answer()
+    assert talk.status == 200

@@ -16,6 +16,7 @@ from interlock.wire.limits import Limits
 from interlock.wire.sse import EventParser
 from support.asgi import NEWEST, call_tool, message, post
 from support.http_socket import connection, http, served
+from support.idle import until_idle
 from support.sessions import OverSession, events_of, said, send
 from support.virtual_time import virtual_time
 
@@ -774,7 +775,7 @@ async def test_changes_are_told_on_exactly_one_standing_stream():
 async def test_what_was_said_before_anybody_listens_is_heard_by_the_first():
     async with House() as house, house.open() as peer:
         house.server.tool(lambda: "x", name="more")
-        await asyncio.sleep(0.05)
+        await until_idle()
         stream = peer.get()
         await stream.heard(2)
         assert [part["method"] for part in said(stream)] == ["notifications/tools/list_changed"]
@@ -840,7 +841,7 @@ async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
         await lost(peer.tool("wait", 7, steps=1))
         house.app.stop()
         settling = asyncio.ensure_future(house.app.settle(60))
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert not settling.done()
         house.go.set()
         await settling

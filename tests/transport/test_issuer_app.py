@@ -56,6 +56,13 @@ async def test_what_is_refused_before_it_is_read():
     assert (await house.post("/token", b"a=1&a=2")).json["error"] == "invalid_request"
 
 
+async def test_pages_of_other_sites_lead_here_and_change_nothing():
+    house, site = House(), {"sec_fetch_site": "cross-site"}
+    assert (await house.get("/.well-known/oauth-authorization-server", **site)).status == 200
+    assert (await house.get("/authorize?" + house.query(), **site)).status != 403
+    assert (await house.post("/token", {}, **site)).status == 403
+
+
 async def test_without_registration_there_is_no_such_address():
     assert (await House(registration=False).register({})).status == 404
 

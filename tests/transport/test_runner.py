@@ -409,6 +409,15 @@ async def test_without_its_own_protocol_connections_are_still_bounded(monkeypatc
             assert (await two.response()).status == 503
 
 
+def test_only_a_missing_parser_falls_back_to_the_plain_protocol(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "httptools", None)
+        assert runner._protocol(1000, 10) == runner._PLAIN
+    monkeypatch.setitem(sys.modules, "interlock.transport.http_protocol", None)
+    with pytest.raises(ImportError):
+        runner._protocol(1000, 10)
+
+
 async def first_with_room(port):
     """The place of a connection that was closed is free a moment later."""
     async with asyncio.timeout(20):
@@ -554,3 +563,13 @@ def test_why_it_cannot_start_is_said_once_and_by_us(tmp_path):
     ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1 and "Application startup" not in ended.stderr
     assert ended.stderr.count("not a regular file") == 1
+
+
+def test_without_uvloop_the_loop_is_pythons_own(monkeypatch):
+    """It is not made for every platform, and for a new Python not at once."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = runner._loop_factory()()
+    try:
+        assert type(loop).__module__.startswith("asyncio.")
+    finally:
+        loop.close()

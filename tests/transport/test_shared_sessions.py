@@ -809,10 +809,10 @@ async def test_what_a_client_says_of_itself_must_fit_into_the_store(tmp_path):
 
 async def scribble(worker, peer, value):
     """Over its record, as another version of this library may."""
-    state, sessions = worker.app._sharing.state, worker.app._sessions
-    key, owner = sessions._key(peer.id), owner_of(ANONYMOUS)
-    entry = await state.get(key, owner=owner)
-    assert await state.put(key, value, until=entry.until, owner=owner, expect=entry.version)
+    sharing = worker.app._sharing
+    key, owner = sharing.session_key(peer.id), owner_of(ANONYMOUS)
+    entry = await sharing.state.get(key, owner=owner)
+    assert await sharing.state.put(key, value, until=entry.until, owner=owner, expect=entry.version)
 
 
 @pytest.mark.parametrize("value", [b"\x00\xff", b'{"revision": 5}', b"{}"])
@@ -870,14 +870,14 @@ async def test_a_session_in_use_is_written_only_now_and_then(tmp_path):
     async with Office(tmp_path) as office, office.open() as peer:
         sessions, owner = office[0].app._sessions, owner_of(ANONYMOUS)
         session, state = sessions._by_id[peer.id], office[0].app._sharing.state
-        before = await state.get(sessions._key(peer.id), owner=owner)
+        before = await state.get(sessions._sharing.session_key(peer.id), owner=owner)
         assert (await peer.call("ping").answer()).status == 200
-        assert await state.get(sessions._key(peer.id), owner=owner) == before
+        assert await state.get(sessions._sharing.session_key(peer.id), owner=owner) == before
         aged = msgspec.structs.replace(before, until=0.0)
         session.version -= 1  # somebody has changed it, which is not known here yet
         await sessions._touch(session, aged)
         assert session.version == before.version - 1  # and will be
-        later = await state.get(sessions._key(peer.id), owner=owner)
+        later = await state.get(sessions._sharing.session_key(peer.id), owner=owner)
         assert later.version > before.version and later.until >= before.until
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from interlock.transport.http_streams import Keeping
 from interlock.transport.shelf import Shelf
 from interlock.wire.shares import share_of
+from support.properties import many
 
 
 def fill(names, *, taken=(), size=1, caller=None, **keeping):
@@ -87,6 +88,7 @@ def held(there, caller=None):
     return len(found), sum(found)
 
 
+@many(100)
 @given(STEPS)
 def test_it_is_within_its_bounds_and_forgets_in_order(steps):
     shelf, there = Shelf(Keeping(ended_streams=MOST, ended_bytes=BYTES)), {}  # name: size and taken, oldest first

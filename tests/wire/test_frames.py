@@ -373,8 +373,13 @@ def test_a_batch_is_refused_as_a_whole(line, kind):
 
 
 def test_the_depth_of_a_batch_is_bounded_too():
-    with pytest.raises(BadFrame):
-        read_batch(b"[" * 200_000 + b"]" * 200_000)
+    """The decoder gives up on the whole, or, from Python 3.14 on where its stack permits, the reader on the element."""
+    for levels in (200_000, 2_000_000):
+        try:
+            found = read_batch(b"[" * levels + b"]" * levels)
+        except BadFrame as bad:
+            found = [bad]
+        assert [type(bad.refusal) for bad in found] == [ParseError]
     [bad] = read_batch(b"[" + nested(30) + b"]", Limits(depth=20))
     assert isinstance(bad, BadFrame)
 

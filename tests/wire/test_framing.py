@@ -1,6 +1,7 @@
 """wire/framing.py: any chunking of any lines gives the same lines, in linear time, and nothing desynchronises it."""
 
 import itertools
+import tracemalloc
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -95,13 +96,16 @@ class CountedBytes(bytes):
 
 def test_the_work_is_linear_in_the_bytes():
     # One byte per chunk is the worst case: a framer that searches or copies its buffer again for every chunk would
-    # touch n²/2 bytes. Here every byte is searched once when it comes, and joined once when its line ends.
+    # touch n²/2 bytes. Here every byte is searched once when it comes, and appended in place.
     CountedBytes.searched = 0
     framer = LineFramer(100_000)
     count = 20_000
-    for _ in range(count):
+    framer.feed(CountedBytes(b"x"))
+    framer.feed(CountedBytes(b"x"))
+    kept = framer._rest
+    for _ in range(count - 2):
         assert framer.feed(CountedBytes(b"x")) == []
-    assert len(framer._parts) == count  # nothing was copied together on the way
+    assert framer._rest is kept and len(kept) == count  # no copy of it was made on the way
     [line] = framer.feed(CountedBytes(b"\n"))
     assert line == b"x" * count
     assert CountedBytes.searched == count + 1
@@ -111,7 +115,20 @@ def test_a_skipped_line_is_not_held_in_memory():
     framer = LineFramer(10)
     for _ in range(1000):
         framer.feed(b"x" * 1000)
-    held = sum(len(part) for part in framer._parts) + len(framer._beginning)
+    held = len(framer._rest) + len(framer._beginning)
     assert held <= 1024
     [skipped] = framer.feed(b"\n")
     assert skipped.size == 1_000_000
+
+
+def test_an_unfinished_line_takes_no_more_memory_than_it_has_bytes():
+    framer, limit = LineFramer(1_000_000), 1_000_000
+    tracemalloc.start()
+    try:
+        for _ in range(limit // 2):
+            framer.feed(b"xy")
+        assert tracemalloc.get_traced_memory()[1] < 2 * limit
+    finally:
+        tracemalloc.stop()
+    [line] = framer.feed(b"\n")
+    assert line == b"xy" * (limit // 2)

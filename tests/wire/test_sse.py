@@ -1,5 +1,7 @@
 """wire/sse.py: whatever the cuts, the same events come out; and nothing grows without a bound."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +66,20 @@ def test_too_much_is_refused():
     for chunks in ([b"data: " + b"x" * 100], [b"data: x\n"] * 30, [b"x"] * 100, [b":" + b"x" * 100]):
         with pytest.raises(MessageTooLarge):
             parsed(*chunks, limit=90)
+
+
+@pytest.mark.parametrize("piece", [b"xy", b"data:xy\n", b"data\n", b": x\n", b"id: xy\n", b"x" * 100_000])
+def test_what_is_unfinished_takes_no_more_memory_than_it_has_bytes(piece):
+    """However it is cut: two bytes at a time would take twenty times as much as objects of their own."""
+    parser, limit = EventParser(1_000_000), 1_000_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(MessageTooLarge):
+            for _ in range(limit):
+                parser.feed(piece)
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * limit
+    finally:
+        tracemalloc.stop()
 
 
 def test_many_small_events_are_not_too_much():

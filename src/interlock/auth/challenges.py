@@ -14,10 +14,10 @@ from ..wire.patterns import pattern
 
 __all__ = ["Demand", "challenges_in", "demand_in", "scopes_in"]
 
-_NAME = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]++")
-_VALUE = pattern(r"""[ \t]*+=[ \t]*+(?:"((?:[^"\\]|\\.)*+)"|([!#$%&'*+.^_`|~0-9A-Za-z-]++))(?=[ \t]*+(?:,|\Z))""")
-_TOKEN68 = pattern(r"[ \t]++[A-Za-z0-9._~+/-]++=*+(?=[ \t]*+(?:,|\Z))")
-_GAP = pattern(r"[ \t,]*+")
+_NAME = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = pattern(r"""[ \t]*=[ \t]*(?:"([^"\\]*(?:\\.[^"\\]*)*)"|([!#$%&'*+.^_`|~0-9A-Za-z-]+))(?=[ \t]*(?:,|\Z))""")
+_TOKEN68 = pattern(r"[ \t]+[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|\Z))")
+_GAP = pattern(r"[ \t,]*")
 _ESCAPED = pattern(r"\\(.)")
 _SCOPE = pattern(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _MOST_SCOPES = 100  # of one list; what comes behind is not asked for

@@ -64,17 +64,18 @@ def discover(url: str, demand: Demand, *, prefer: str | None = None, may_be_own:
 
 
 def _resource_metadata(url: str, demand: Demand) -> Flow[ResourceMetadata | None]:
+    root = well_known(url, _RESOURCE, path=False)
     if demand.metadata is not None:
         checked_url(demand.metadata, "the metadata of the server")
         said: Said = yield Ask(url=demand.metadata)
         if not is_document(said):
             raise AuthorizationFailed(f"the metadata that the server names are not there (HTTP status {said.status})")
-        return read_resource_metadata(said, url)
-    candidates = dict.fromkeys([well_known(url, _RESOURCE, path=True), well_known(url, _RESOURCE, path=False)])
+        return read_resource_metadata(said, url, at_root=demand.metadata == root)
+    candidates = dict.fromkeys([well_known(url, _RESOURCE, path=True), root])
     for candidate in candidates:
         said = yield Ask(url=candidate)
         if is_document(said):
-            return read_resource_metadata(said, url)
+            return read_resource_metadata(said, url, at_root=candidate == root)
         _absent(said, "the metadata of the server")
     return None
 

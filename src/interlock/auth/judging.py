@@ -30,6 +30,7 @@ _CREDENTIALS = pattern(r"(?i:(bearer|dpop)) +([A-Za-z0-9._~+/-]+=*)")
 _SCHEME = pattern(r"(?i:bearer|dpop)(?: .*)?")
 _TYPES = ("", "jwt", "at+jwt")  # of a token that is meant for a resource (RFC 9068 §2.1); older issuers say less
 _LONGEST = 16 * 1024
+_UNKNOWN_EXP_TTL = 3600.0  # seconds a stream may last whose token has no known end: introspection may leave `exp` out
 _MOST_HELD = 1000  # answers of the issuer, yes and no each, that are remembered for some seconds; then the oldest goes
 
 
@@ -46,11 +47,13 @@ class Unsure(Exception):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """Who asks, what he may, and the proof that must not be used twice."""
+    """Who asks, what he may, the proof that must not be used twice, and when the token ends."""
 
     principal: Principal
     scopes: frozenset[str]
     proof: Proof | None = None
+    until: float | None = None
+    """Unix time from which the token is not accepted any more; None where there is no token."""
 
 
 class Judge:
@@ -76,7 +79,7 @@ class Judge:
         held = self._held_key(claims)
         shown = self._prove(held, dpop, proof, token, verb, url)
         self.need(found, ())
-        return Admitted(found.principal, found.scopes, shown)
+        return msgspec.structs.replace(found, proof=shown)
 
     def need(self, found: Admitted, scopes: tuple[str, ...]) -> None:
         """Are these among what the token allows, beside what every request needs? All that lacks is told at once."""
@@ -116,7 +119,8 @@ class Judge:
 
     def _admit(self, claims: Mapping[str, Any]) -> Admitted:
         """What the claims say about the caller, once they are believed."""
-        check_times(claims, self._clock(), Times(leeway=self._rules.leeway))
+        leeway = self._rules.leeway
+        until = check_times(claims, self._clock(), Times(leeway=leeway)) + leeway
         if not self._rules.takes(meant := audiences_of(claims)):
             raise BadToken("it is for another audience" if meant else "it names no audience (aud)")
         subject = text_of(claims, "sub")
@@ -124,7 +128,7 @@ class Judge:
             raise BadToken("it names no subject")
         client = text_of(claims, "client_id") or text_of(claims, "azp") or ""
         scopes = widened(_scopes_of(claims), self._rules.implies)
-        return Admitted(Principal(self._rules.issuer, subject, client), scopes)
+        return Admitted(Principal(self._rules.issuer, subject, client), scopes, until=until)
 
     def _asked(self, token: str, how: Introspection) -> Flow[dict[str, Any]]:
         """What the issuer says about it (RFC 7662), now or a few seconds ago."""
@@ -148,7 +152,7 @@ class Judge:
         if claims.get("active") is not True or claims.get("iss", self._rules.issuer) != self._rules.issuer:
             _remember(self._unknown, name, (now + how.seconds, None))
             return _vouched(None)
-        claims.setdefault("exp", now + how.seconds)  # it may be left out (§2.2): asking again is then the end
+        claims.setdefault("exp", now + _UNKNOWN_EXP_TTL)  # it may be left out (§2.2); the issuer is asked again earlier
         _remember(self._held, name, (now + how.seconds, claims))
         return claims
 

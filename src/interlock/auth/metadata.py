@@ -13,7 +13,7 @@ import msgspec
 from ..wire.errors import AuthorizationFailed
 from .challenges import scopes_in
 from .steps import Said
-from .urls import checked_url, covers
+from .urls import checked_url, is_resource_of
 
 __all__ = ["ResourceMetadata", "ServerMetadata", "read_resource_metadata", "read_server_metadata", "is_document"]
 
@@ -56,10 +56,13 @@ def is_document(said: Said) -> bool:
     return said.status == 200 and said.body.lstrip()[:1] == b"{"
 
 
-def read_resource_metadata(said: Said, url: str) -> ResourceMetadata:
-    """Of the server at `url`, or `AuthorizationFailed`: a document about another one is not used (RFC 9728 §3.3)."""
+def read_resource_metadata(said: Said, url: str, *, at_root: bool) -> ResourceMetadata:
+    """Of the server at `url`, or `AuthorizationFailed`: a document about another one is not used (RFC 9728 §3.3).
+
+    `at_root`: the document is the one of the whole origin, which may name the origin as its resource (§3.1).
+    """
     found = _read(said, ResourceMetadata, "the metadata of the server")
-    if not covers(found.resource, url):
+    if not is_resource_of(found.resource, url, whole_origin=at_root):
         told = "its metadata speak of another resource than the server that was asked"
         raise AuthorizationFailed(f"{told}: nothing of them is used, and no login is begun")
     if not found.authorization_servers:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from ..state.private_folder import make_private_folder
 from ..wire.errors import LocalError, StoreError, StoreFull
 
 __all__ = [
@@ -154,7 +155,7 @@ class FileRecords:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.{kind}"
 
     def _make(self) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         check_private(self._folder.stat(), f"the directory of {self._what}")
 
 

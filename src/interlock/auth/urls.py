@@ -11,7 +11,15 @@ from urllib.parse import SplitResult, urlsplit
 from ..wire.display import display
 from ..wire.errors import AuthorizationFailed
 
-__all__ = ["checked_url", "browser_url", "origin_in", "canonical", "covers", "is_loopback", "well_known"]
+__all__ = [
+    "checked_url",
+    "browser_url",
+    "origin_in",
+    "canonical",
+    "is_loopback",
+    "is_resource_of",
+    "well_known",
+]
 
 _LONGEST = 8 * 1024
 _PORTS = {"http": 80, "https": 443}
@@ -61,18 +69,19 @@ def canonical(url: str) -> str:
     return origin_in(parts) + path + (f"?{parts.query}" if parts.query else "")
 
 
-def covers(resource: str, url: str) -> bool:
-    """Is this resource the server at `url`, or a part of the same host that holds it? Another host never is."""
+def is_resource_of(resource: str, url: str, *, whole_origin: bool) -> bool:
+    """Is this resource the server at `url`, or, with `whole_origin`, all that its origin has? Another origin never is.
+
+    A slash at the end, and a query that only the URL has, make no difference.
+    """
     try:
         mine, theirs = checked_url(url, "the server"), checked_url(resource, "the resource")
     except AuthorizationFailed:
         return False
     if origin_in(mine) != origin_in(theirs) or theirs.query not in ("", mine.query):
         return False
-    if any(part in (".", "..") for part in theirs.path.replace("%2e", ".").replace("%2E", ".").split("/")):
-        return False
-    above = theirs.path.rstrip("/")
-    return mine.path.rstrip("/") == above or mine.path.startswith(above + "/")
+    path = theirs.path.rstrip("/")
+    return path == mine.path.rstrip("/") or (whole_origin and not path and not theirs.query)
 
 
 def well_known(url: str, name: str, *, path: bool) -> str:

@@ -12,7 +12,7 @@ from .connecting import OPTIONS_HELP, use_one
 from .failing import FAILED, OK, REFUSED, Failure
 from .giving import read_arguments
 from .progress import Progress
-from .showing import as_json, block_text, builtins_of, note, one_line, say
+from .showing import as_json, block_text, builtins_of, note, one_line, say, say_data
 from .words import Words
 
 __all__ = ["HELP", "command", "call", "result_text", "tool_called"]
@@ -50,7 +50,10 @@ async def call(client: Client, progress: Progress, name: str, words: list[str], 
     arguments = read_arguments(words, tool.input_schema)
     result = await client.call_tool(name, arguments, on_progress=progress if progress.shows else None)
     progress.clear()
-    say(as_json(result_json(result)) if json else result_text(result))
+    if json:
+        say(as_json(result_json(result)))
+    else:
+        say_data(result_text(result))
     if result.mismatch is not None:
         note(f"! what it gave does not fit the tool's own schema: {one_line(result.mismatch, 500)}")
     if result.is_error and _REFERENCE in result.text:

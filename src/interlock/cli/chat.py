@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,12 +25,13 @@ from ..wire.errors import LocalError
 from .chat_room import ChatRoom, Watched
 from .chat_screen import Screen
 from .chat_user import TerminalUser
-from .connecting import state_folder
 from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
+from .output_buffer import hold_logs
 from .pointing import Aim, aim_of
 from .showing import one_line
+from .state_folder import host_folder
 from .terminal import terminal_or_none
 from .words import Kind, Number, Words, read_words
 
@@ -82,6 +85,7 @@ _START_WAIT = 3_600.0  # seconds: a person may think about what is to be started
 
 def command(words: list[str]) -> int:
     given = read_words(words, _OPTIONS)
+    hold_logs()
     try:
         return asyncio.run(_chat(given))
     except (LocalError, ConfigError) as error:
@@ -90,7 +94,7 @@ def command(words: list[str]) -> int:
 
 async def _chat(words: Words) -> int:
     screen, home = Screen(), _home(words)
-    floor = Floor(lambda: screen.warn("\n(a question waits: press Enter to see it)"))
+    floor = Floor(partial(_announce_question, screen))
     book = Watched(FileAudit(home / "audit.jsonl"))
     model = model_of(words.options.get("model", "plain"), words.options.get("base-url"))
     host = _host(words, model, _user(screen, floor), book, home)
@@ -109,8 +113,13 @@ async def _chat(words: Words) -> int:
     return OK
 
 
+def _announce_question(screen: Screen) -> None:
+    screen.line()
+    screen.warn("(a question waits: press Enter to see it)")
+
+
 def _user(screen: Screen, floor: Floor) -> TerminalUser:
-    person = terminal_or_none()
+    person = terminal_or_none() if sys.stdout.isatty() else None  # a question that is not seen is not answered
     if person is None:
         screen.warn("there is no terminal here, so nobody can be asked: what no rule allows is refused (--policy FILE)")
     return TerminalUser(screen, person, floor, person.forget_typed if person is not None else lambda: None)
@@ -160,7 +169,7 @@ def _welcome(screen: Screen, host: Host, model: Model) -> None:
 def _home(words: Words) -> Path:
     if "home" in words.options:
         return Path(words.options["home"]).expanduser()
-    return state_folder() / "host"
+    return host_folder()
 
 
 def _roots(words: Words) -> list[Path]:
@@ -168,10 +177,10 @@ def _roots(words: Words) -> list[Path]:
 
 
 def _servers(words: Words) -> dict[str, Any]:
-    aims: list[Aim] = [aim_of(words, [])] if words.command is not None else []
+    aims: list[Aim] = [aim_of(words, [], asks=False)] if words.command is not None else []
     own = [*words.own]
     while own:
-        aims.append(aim_of(Words([], words.options), own))
+        aims.append(aim_of(Words([], words.options), own, asks=False))
     found: dict[str, Any] = {}
     for aim in aims:
         found[_name(aim, found)] = aim.target

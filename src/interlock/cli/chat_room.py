@@ -65,7 +65,8 @@ class ChatRoom:
             self.screen.warn("stopping … (Ctrl-D or /quit leaves)")
             self._step.cancel()
         else:
-            self.screen.dim("\n(nothing is under way; Ctrl-D or /quit leaves)")
+            self.screen.line()
+            self.screen.dim("(nothing is under way; Ctrl-D or /quit leaves)")
 
     async def _stoppable(self, work: Coroutine[Any, Any, None]) -> None:
         self._step = self._loop.create_task(work)
@@ -74,10 +75,10 @@ class ChatRoom:
             if not self._step.cancelled():
                 self._step.result()
         except InterlockError as error:
-            self.screen.failed(plain(error.explain()))
+            self.screen.failed(f"! {plain(error.explain())}")
         except Exception as error:  # a mistake of ours ends the step: a talk is too dear to end with it
             log.exception("! a step of the chat failed")
-            self.screen.failed(f"this failed as it should not: {type(error).__name__}: {plain(str(error))}")
+            self.screen.failed(f"! this failed as it should not: {type(error).__name__}: {plain(str(error))}")
         finally:
             if not self._step.done():
                 self._step.cancel()

@@ -1,6 +1,7 @@
 """The person at the terminal, as a host asks them: what exactly would be done, and may it?
 
-One question at a time. Enter alone is never a yes. Whatever a server wrote is escaped; what would be sent is shown
+One question at a time, and all other output waits until it is answered. Enter alone is never a yes. What a server wrote
+is escaped and indented, comes before the question, and the line above the answer is ours; what would be sent is shown
 whole.
 """
 
@@ -11,7 +12,8 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,10 +22,10 @@ from ..host.user import Ask, Leave, Notice
 from ..revisions.forms import proposed_in
 from ..wire.errors import InvalidParams
 from ..wire.loose import one_or_more
-from .chat_screen import Screen
+from .chat_screen import WARNING, Screen
 from .floor import Floor
 from .forms import Answerer
-from .showing import as_json, block_text, one_line, plain
+from .showing import as_json, block_text, one_line
 from .terminal import Person
 
 __all__ = ["TerminalUser"]
@@ -56,32 +58,31 @@ class TerminalUser:
     # --- deeds ------------------------------------------------------------------------------------
 
     async def allow(self, ask: Ask) -> Leave:
-        async with self._floor.for_question():
-            self._show(ask)
+        async with self._question() as screen:
+            self._show(screen, ask)
             letters = [_SCOPES[scope] for scope in ask.scopes] or ["y"]
             if ask.deed.kind in _CAN_EDIT:
                 letters.append("e")
-            return await self._leave(ask, [*letters, "n"])
+            return await self._leave(screen, ask, [*letters, "n"])
 
-    def _show(self, ask: Ask) -> None:
-        screen = self._screen
-        screen.line()
-        screen.bold(f"May this be done? ({ask.why})")
-        screen.line(ask.shown)
-        if ask.about:
-            screen.dim(f"What the server says of it:\n{ask.about}")
-        for warning in ask.warnings:
-            screen.warn(f"  careful: {warning}")
-        if ask.diff:
-            screen.line(f"What changed:\n{ask.diff}")
+    @asynccontextmanager
+    async def _question(self) -> AsyncGenerator[Screen]:
+        async with self._floor.for_question():
+            with self._screen.question() as screen:
+                yield screen
 
-    async def _leave(self, ask: Ask, letters: list[str]) -> Leave:
+    def _show(self, screen: Screen, ask: Ask) -> None:
+        *lines, question = ask.text.split("\n")
+        for line in lines:
+            screen.line(line, WARNING if line.startswith("careful: ") else "")
+        screen.bold(question)
+
+    async def _leave(self, screen: Screen, ask: Ask, letters: list[str]) -> Leave:
         letter = await self._letter(letters)
         if letter == "e":
-            edited = await self._edited(ask.deed.arguments)
+            edited = await self._edited(screen, ask.deed.arguments)
             if edited is None:
                 return Leave(granted=False)
-            self._screen.line(as_json(edited))
             again = await self._letter(["y", "n"])
             return Leave(granted=again == "y", arguments=edited)
         scope: Any = {letter: scope for scope, letter in _SCOPES.items()}.get(letter)
@@ -105,56 +106,52 @@ class TerminalUser:
     # --- questions of servers ---------------------------------------------------------------------
 
     async def review_sampling(self, server: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        async with self._floor.for_question():
-            self._screen.line()
-            self._screen.bold(f"The server {one_line(server, 60)!r} asks a model of yours:")
-            self._show_request(request)
-            return await self._reviewed(request, "Send it to the model?")
+        async with self._question() as screen:
+            screen.bold(f"The server {one_line(server, 60)!r} asks a model of yours:")
+            self._show_request(screen, request)
+            return await self._reviewed(screen, request, f"Send it to the model? (for {one_line(server, 60)!r})")
 
     async def review_answer(
         self, server: str, request: dict[str, Any], answer: dict[str, Any]
     ) -> dict[str, Any] | None:
-        async with self._floor.for_question():
-            self._screen.line()
-            self._screen.bold(f"The model {one_line(str(answer.get('model')), 60)!r} answered:")
-            self._screen.line(_content(answer.get("content")))
-            return await self._reviewed(answer, f"Give it to the server {one_line(server, 60)!r}?")
+        async with self._question() as screen:
+            screen.bold(f"The model {one_line(str(answer.get('model')), 60)!r} answered:")
+            screen.block(_content(answer.get("content")))
+            return await self._reviewed(screen, answer, f"Give it to the server {one_line(server, 60)!r}?")
 
-    def _show_request(self, request: dict[str, Any]) -> None:
+    def _show_request(self, screen: Screen, request: dict[str, Any]) -> None:
         if request.get("systemPrompt"):
-            self._screen.line(f"system: {plain(str(request['systemPrompt']))}")
+            screen.block(f"system: {request['systemPrompt']}")
         for message in request["messages"]:
-            self._screen.line(f"{one_line(str(message['role']), 20)}: {_content(message['content'])}")
+            screen.block(f"{one_line(str(message['role']), 20)}: {_content(message['content'])}")
         for tool in request.get("tools") or ():
-            self._screen.line(f"tool: {as_json(tool)}")  # all of it: a model reads the descriptions as well
+            screen.block(f"tool: {as_json(tool)}")  # all of it: a model reads the descriptions as well
         for name in _ALSO_SENT:
             if request.get(name) is not None:
-                self._screen.line(f"{name}: {as_json(request[name])}")
-        self._screen.dim(f"at most {request['maxTokens']} tokens")
+                screen.block(f"{name}: {as_json(request[name])}")
+        screen.dim(f"at most {request['maxTokens']} tokens")
 
-    async def _reviewed(self, what: dict[str, Any], question: str) -> dict[str, Any] | None:
-        self._screen.line(question)
+    async def _reviewed(self, screen: Screen, what: dict[str, Any], question: str) -> dict[str, Any] | None:
+        screen.bold(question)
         letter = await self._letter(["y", "e", "n"])
         if letter == "e":
-            what = await self._edited(what) or {}
-            self._screen.line(as_json(what))
-            letter = await self._letter(["y", "n"])
+            what = await self._edited(screen, what) or {}
+            letter = await self._letter(["y", "n"]) if what else "n"
         return what if letter == "y" and what else None
 
     async def fill(self, server: str, message: str, schema: dict[str, Any]) -> dict[str, Any]:
-        async with self._floor.for_question():
-            if self._person is None:
-                return {"action": "decline"}
-            self._screen.line()
-            self._screen.bold(f"The server {one_line(server, 60)!r} asks you. Secrets do not belong into a form.")
+        if self._person is None:
+            return {"action": "decline"}
+        async with self._question() as screen:
             form = {"message": message, "requestedSchema": schema}
             self._forget()
             for _ in range(_TRIES):
-                answer = await Answerer(self._person).form(form)
+                answer = await Answerer(self._person, server=server).form(form)
                 if answer["action"] != "accept":
                     return answer
                 answer["content"] = proposed_in(schema) | answer.get("content", {})  # what was left alone is sent, too
-                self._screen.line(f"This would be sent to {one_line(server, 60)!r}: {as_json(answer['content'])}")
+                screen.block(as_json(answer["content"]))
+                screen.bold(f"Send this to the server {one_line(server, 60)!r}?")
                 self._forget()
                 said = await self._person.ask("[y] send it, [c] change it, [n] send nothing: ")
                 word = (said or "n").strip().lower()
@@ -165,17 +162,17 @@ class TerminalUser:
             return {"action": "cancel"}
 
     async def open_page(self, server: str, url: str, message: str) -> bool:
-        async with self._floor.for_question():
-            self._screen.line()
-            self._screen.bold(f"The server {one_line(server, 60)!r} wants you to open a page: {one_line(message, 300)}")
-            self._screen.line(f"  {plain(url)}")
-            self._screen.bold(f"  at the host {_host_in(url)}")
+        async with self._question() as screen:
+            screen.bold(f"The server {one_line(server, 60)!r} wants you to open a page:")
+            screen.block(message)
+            screen.block(url)
+            screen.bold(f"Open this page, at the host {_host_in(url)}?")
             return await self._letter(["y", "n"]) == "y"
 
     # --- editing ----------------------------------------------------------------------------------
 
-    async def _edited(self, value: Any) -> dict[str, Any] | None:
-        """As JSON, in the user's own editor; None when nothing usable comes back."""
+    async def _edited(self, screen: Screen, value: Any) -> dict[str, Any] | None:
+        """As JSON, in the user's own editor, and shown once more; None when nothing usable comes back."""
         with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
             path = Path(folder) / "edit.json"
             path.write_text(json.dumps(value, indent=2, ensure_ascii=False), encoding="utf-8")
@@ -185,11 +182,13 @@ class TerminalUser:
                 code = await process.wait()
                 found = json.loads(path.read_text(encoding="utf-8")) if code == 0 else None
             except (OSError, ValueError) as error:
-                self._screen.failed(f"  it could not be edited: {plain(str(error))}")
+                screen.failed(f"It could not be edited: {one_line(str(error))}")
                 return None
         if not isinstance(found, dict):
-            self._screen.failed("  what came back is no JSON object: nothing is sent")
+            screen.failed("What came back is not a JSON object: nothing is sent.")
             return None
+        screen.block(as_json(found))
+        screen.bold("Send this instead?")
         return cast("dict[str, Any]", found)
 
 

@@ -11,6 +11,7 @@ from ..host.catalogue import Entry
 from ..host.pins import Item
 from ..host.policy import Rule
 from ..host.speech import contents_blocks, prompt_blocks
+from ..wire.display import is_visible
 from ..wire.errors import InterlockError, LocalError
 from ..wire.types.prompts import Prompt
 from .failing import Failure
@@ -97,7 +98,7 @@ async def _add(room: ChatRoom, words: list[str]) -> None:
         given = read_words(rest, {})
         if len(given.own) != (given.command is None):
             raise LocalError("this takes one TARGET, or -- and a command")
-        aim = aim_of(given, [*given.own])
+        aim = aim_of(given, [*given.own], asks=False)
     except Failure as failure:
         raise LocalError(failure.told()) from failure
     await room.host.add(name, aim.target)
@@ -217,7 +218,7 @@ async def _prompt(room: ChatRoom, name: str, words: list[str]) -> bool:
     if found.messages and found.messages[-1].role == "user":
         return False
     for block in prompt_blocks(found.messages[-1].content) if found.messages else ():
-        room.screen.line(plain(block.get("text") or f"({block['type']})"))
+        room.screen.block(block.get("text") or f"({block['type']})")
     room.screen.dim("  (it is your turn)")
     return True
 
@@ -241,7 +242,7 @@ def candidates(room: ChatRoom, line: str, word: str) -> list[str]:
     catalogue = room.host.catalogue
     if word.startswith("@"):
         known = [f"@{server}:{each.uri}" for server, each in catalogue.resources]
-        return [each for each in known if word[1:].lower() in each.lower() and each.isprintable()][:_MOST]
+        return [each for each in known if word[1:].lower() in each.lower() and _is_word(each)][:_MOST]
     if line.startswith("/") and " " not in line:
         known = [f"/{name}" for name in (*COMMANDS, *catalogue.prompts)]
         return [f"{each} " for each in known if each.startswith(word)]
@@ -260,7 +261,12 @@ def _of_prompt(room: ChatRoom, name: str, word: str) -> list[str]:
         found = room.wait_for(room.host.complete(entry.server, key, typed, prompt=entry.name))
     except (InterlockError, TimeoutError):
         return []
-    return [f"{key}={shlex.quote(value)} " for value in found.values if value.isprintable()]
+    return [f"{key}={shlex.quote(value)} " for value in found.values if is_visible(value)]
+
+
+def _is_word(text: str) -> bool:
+    """One word as the line is read: with a space in it, an address would be two, and the second could be another's."""
+    return is_visible(text) and " " not in text
 
 
 def _one(words: list[str], what: str) -> str:

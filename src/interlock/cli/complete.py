@@ -7,7 +7,7 @@ from .connecting import OPTIONS_HELP, use_one
 from .failing import OK, USAGE, Failure
 from .giving import read_texts
 from .progress import Progress
-from .showing import as_json, note, one_line, say
+from .showing import as_json, note, one_line, say, say_data
 from .words import Words
 
 __all__ = ["HELP", "command", "complete"]
@@ -44,7 +44,7 @@ async def complete(client: Client, what: str, words: list[str], *, json: bool = 
         say(as_json({"values": found.values, **total, "hasMore": found.has_more}))
         return OK
     for value in found.values:
-        say(one_line(value, 1000))
+        say_data(one_line(value, 1000))
     if found.has_more:
         note("… and more")
     return OK

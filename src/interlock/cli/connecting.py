@@ -7,12 +7,9 @@ shows the rest.
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from ..auth.plans import OAuth
@@ -37,10 +34,12 @@ from ..wire.errors import (
 from ..wire.link import Patience
 from .failing import BROKEN, REFUSED, TIMEOUT, UNAUTHORIZED, UNREACHABLE, USAGE, Failure
 from .forms import Answerer
+from .output_buffer import hold_logs
 from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
-from .terminal import terminal_or_none
+from .state_folder import tokens_folder
+from .terminal import Terminal, terminal_or_none
 from .words import Kind, Number, Words, read_words
 
 __all__ = [
@@ -50,9 +49,7 @@ __all__ = [
     "client_of",
     "client_options",
     "failure_of",
-    "state_folder",
     "talk",
-    "tokens_folder",
     "use_one",
 ]
 
@@ -76,7 +73,7 @@ TARGET:
   https://example.com/mcp      a URL
   server.py[:OBJECT]           a file with a Server, started as `interlock run` would
   mcp.json[:NAME]              the one server of a configuration, or the one of that name
-  NAME                         a name from the configuration files of this folder and of hosts on this machine
+  NAME                         a name from the configurations of hosts on this machine, or of this folder (asks first)
   … -- COMMAND ARGUMENT…       instead of a TARGET: a command, behind everything else
 
 options of the connection:
@@ -112,8 +109,7 @@ def use_one(words: list[str], what: str, verb: Verb, more: dict[str, Kind] | Non
 def talk(words: Words, own: list[str], act: Act) -> int:
     """Open what the words name, act, close. The exit code."""
     aim = aim_of(words, own)
-    if words.flag("debug"):
-        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s %(message)s")
+    hold_logs(words.flag("debug"))
     progress = Progress()
     options = client_options(words, aim, progress)
     try:
@@ -161,29 +157,24 @@ def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]
         found |= {"log_level": words.options["log"], "on_log": _shown_log(progress)}
     terminal = terminal_or_none()
     if terminal is not None:
-        answerer = Answerer(terminal, before=progress.clear)
+        answerer = Answerer(terminal, before=partial(_make_room, progress, terminal))
         found |= {"elicit": answerer.form, "elicit_url": answerer.page}
     return found
+
+
+def _make_room(progress: Progress, terminal: Terminal) -> None:
+    """For a question: what was typed before it was there does not answer it."""
+    progress.clear()
+    terminal.forget_typed()
 
 
 def _shown_log(progress: Progress) -> Callable[[str, Any, str | None], None]:
     def show(level: str, data: Any, logger: str | None) -> None:
         progress.clear()
         told = data if isinstance(data, str) else str(data)
-        note(f"{one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
+        note(f"  {one_line(f'{logger} ' if logger else '', 60)}{one_line(level, 20)}: {one_line(told, 2000)}")
 
     return show
-
-
-def state_folder() -> Path:
-    """What lasts from one command to the next: tokens, history, approvals."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "interlock"
-
-
-def tokens_folder() -> Path:
-    """Where tokens of users are kept, each in a file that only its owner reads."""
-    return state_folder() / "tokens"
 
 
 def _of_url(words: Words, aim: Aim) -> dict[str, Any]:

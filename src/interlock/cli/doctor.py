@@ -12,6 +12,7 @@ import msgspec
 from .checkup import Checkup, Finding
 from .connecting import OPTIONS, OPTIONS_HELP, client_options
 from .failing import FAILED, OK, UNAUTHORIZED, USAGE, Failure
+from .output_buffer import hold_logs
 from .pointing import Aim, aim_of
 from .progress import Progress
 from .showing import as_json, is_colourful, say
@@ -48,8 +49,7 @@ def command(words: list[str]) -> int:
     aim = aim_of(given, own)
     if own:
         raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
-    if given.flag("debug"):
-        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, format="%(name)s %(message)s")
+    hold_logs(given.flag("debug"))
     json = given.flag("json")
     colour = is_colourful(sys.stdout)
     if not json:

@@ -1,24 +1,31 @@
 """Questions of a server, answered by a person: a form field by field, a page by agreeing to its whole address.
 
-Whatever the server says is shown as data. A person can always decline (no) or cancel (no answer at all), and nothing is
-ever opened or sent that was not agreed to.
+The server's words are shown as an indented block, and only lines of ours begin at the left margin. A person can always
+decline (no) or cancel (no answer at all), and nothing is opened or sent without agreement. One question is asked at a
+time, and all other output waits until it is answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ..host.pages import Opener, open_in_browser, page_at
 from ..revisions.forms import check_content
+from ..wire.display import cut_columns, display_block
 from ..wire.errors import InvalidParams
 from ..wire.loose import items_of, members_of
-from .showing import one_line, plain
+from .output_buffer import OUTPUT
+from .showing import one_line
 from .terminal import Person
 
 __all__ = ["Answerer", "choices_of", "read_field"]
 
 _MOST_FIELDS = 100  # of one form; nobody fills in more, and a longer one is declined
+_MAX_DESCRIPTION_LINES = 6  # of one field
+_MAX_PROPOSAL = 10  # characters of a default that surely stand in the prompt; a longer one has a line of its own
 _MOST_TRIES = 5  # at one field; then the form is cancelled
 _YES, _NO = ("y", "yes", "true", "1", "on"), ("n", "no", "false", "0", "off")
 
@@ -27,15 +34,36 @@ class Answerer:
     """The callbacks `elicit` and `elicit_url` of a client, with a person behind them."""
 
     def __init__(
-        self, person: Person, browse: Opener = open_in_browser, before: Callable[[], None] = lambda: None
+        self,
+        person: Person,
+        browse: Opener = open_in_browser,
+        before: Callable[[], None] = lambda: None,
+        server: str = "",
     ) -> None:
-        """`before` is called before anything is said: whatever is drawn on the terminal must make room."""
+        """`before` is called before anything is said: whatever is drawn on the terminal must make room. `server` is the
+        name under which the user knows it."""
         self._person, self._browse, self._before = person, browse, before
+        self._who = f"The server {one_line(server, 60)!r}" if server else "The server"
+        self._turns = asyncio.Lock()
 
     async def form(self, params: dict[str, Any]) -> dict[str, Any]:
+        async with self._question(params):
+            self._person.say("Do not type passwords, keys or other secrets into a form: the server gets them as text.")
+            return await self._form(params)
+
+    @asynccontextmanager
+    async def _question(self, params: Mapping[str, Any]) -> AsyncGenerator[None]:
+        async with self._turns:
+            self._before()
+            with OUTPUT.hold():
+                self._person.say("")
+                self._person.say(f"{self._who} asks you:")
+                self._person.say(display_block(str(params.get("message", ""))))
+                yield
+
+    async def _form(self, params: Mapping[str, Any]) -> dict[str, Any]:
         schema = members_of(params.get("requestedSchema"))
         fields, required = members_of(schema.get("properties")), items_of(schema.get("required"))
-        self._begin(params)
         if len(fields) > _MOST_FIELDS:
             self._person.say(f"declined: a form of {len(fields)} fields is nothing for a terminal")
             return {"action": "decline"}
@@ -50,17 +78,15 @@ class Answerer:
             content |= given
         return {"action": "accept", "content": content}
 
-    def _begin(self, params: Mapping[str, Any]) -> None:
-        self._before()
-        self._person.say(f"\nThe server asks: {plain(str(params.get('message', '')))}")
-
     async def _field(self, name: str, field: Any, required: bool) -> str | dict[str, Any]:
         """What to add to the content, or how the whole form ends."""
         about = members_of(field)
         if isinstance(about.get("description"), str):
-            self._person.say(f"  {one_line(about['description'])}")
+            self._person.say(display_block(about["description"], lines=_MAX_DESCRIPTION_LINES))
+        if len(str(about.get("default", ""))) > _MAX_PROPOSAL:
+            self._person.say(f"    proposed: {one_line(str(about['default']), 1000)}")
         for number, (_, label) in enumerate(choices_of(about), 1):
-            self._person.say(f"    {number}. {one_line(label, 80)}")
+            self._person.say(f"    {number}. {one_line(label, 60)}")
         for _ in range(_MOST_TRIES):
             line = await self._person.ask(f"  {_shown(name, about, required)}: ")
             if line is None or line.strip() == "/cancel":
@@ -74,7 +100,7 @@ class Answerer:
                 check_content({"properties": {name: about}}, {name: value})
                 return {name: value}
             except (ValueError, InvalidParams) as error:
-                self._person.say(f"  ! {plain(str(error))}")
+                self._person.say(f"  ! {one_line(str(error), 300)}")
         self._person.say("cancelled: no answer that fits")
         return "cancel"
 
@@ -90,12 +116,16 @@ class Answerer:
 
     async def page(self, params: dict[str, Any]) -> dict[str, Any]:
         """A page to open. The whole address is shown, and its host by itself: that is what has to be trusted."""
-        self._begin(params)
-        self._person.say(f"It wants you to open this page:\n  {plain(str(params.get('url', '')))}")
+        async with self._question(params):
+            return await self._page(params)
+
+    async def _page(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._person.say("It wants you to open this page:")
+        self._person.say(display_block(str(params.get("url", "")), lines=None))
         try:
             page = page_at(params.get("url"))
         except InvalidParams as error:
-            self._person.say(f"declined: {plain(error.message)}")
+            self._person.say(f"declined: {one_line(error.message)}")
             return {"action": "decline"}
         self._person.say(f"  at the host: {page.host}")
         for warning in page.warnings:
@@ -108,11 +138,11 @@ class Answerer:
 
 def _shown(name: str, field: Mapping[str, Any], required: bool) -> str:
     title = field.get("title")
-    shown = one_line(title if isinstance(title, str) else name, 80)
+    shown = cut_columns(one_line(title if isinstance(title, str) else name, 80), 40)
     if field.get("type") == "boolean":
         shown += " (y or n)"
     if "default" in field:
-        return f"{shown} [{one_line(str(field['default']), 60)}]"
+        return f"{shown} [{cut_columns(one_line(str(field['default']), 80), 24)}]"
     return shown if required else f"{shown} (may be left out)"
 
 

@@ -4,6 +4,7 @@ add a=1 b=2                 numbers, because the schema says so
 note tags=a tags=b          a list, bit by bit
 note tags:='["a", "b"]'     any JSON
 note text=@letter.txt       the text of a file
+note text=@@ann             the text "@ann": the first @ is dropped, and no file is read
 note '{"text": "…"}'        everything at once
 note @arguments.json        the same from a file; @- reads stdin
 """
@@ -20,7 +21,7 @@ from ..wire.loose import items_of, members_of
 from .failing import USAGE, Failure
 from .showing import one_line
 
-__all__ = ["read_arguments", "read_texts", "signature_of", "types_of"]
+__all__ = ["literal", "read_arguments", "read_texts", "signature_of", "types_of"]
 
 _FILE_BYTES = 16 * 1024 * 1024  # of a file that is an argument, or holds them
 _TRUE, _FALSE = ("true", "yes", "1", "on"), ("false", "no", "0", "off")
@@ -39,7 +40,7 @@ def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str,
         if raw:
             found[name] = _json(text, name)
             continue
-        value = _typed(name, text, _schema_of(known.get(name), schema))
+        value = _typed(name, _value(text), _schema_of(known.get(name), schema))
         if isinstance(value, list) and isinstance(found.get(name), list):
             found[name] += value
         elif name in found:
@@ -59,7 +60,7 @@ def read_texts(words: Sequence[str]) -> dict[str, str]:
             found |= {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
         else:
             name, _, text = _pair(word)
-            found[name] = _text(text[1:]) if text.startswith("@") else text
+            found[name] = _value(text)
     return found
 
 
@@ -69,6 +70,19 @@ def _pair(word: str) -> tuple[str, bool, str]:
         hint = "key=value, key:=JSON, key=@file, a JSON object, or @file"
         raise Failure(f"{word[:60]!r} is no argument", code=USAGE, hint=hint)
     return name.removesuffix(":"), name.endswith(":"), text
+
+
+def _value(text: str) -> str:
+    """What follows `key=`: `@path` is the content of that file, `@@…` a text that begins with one `@`. The content of a
+    file is a text, whatever it begins with."""
+    if text.startswith("@@"):
+        return text[1:]
+    return _text(text[1:]) if text.startswith("@") and len(text) > 1 else text
+
+
+def literal(text: str) -> str:
+    """A value as it is typed so that it is never taken for a file."""
+    return f"@{text}" if text.startswith("@") and len(text) > 1 else text
 
 
 def _text(path: str) -> str:
@@ -82,7 +96,7 @@ def _text(path: str) -> str:
             raise Failure(f"{path}: more than {_FILE_BYTES // 2**20} MiB", code=USAGE)
         return data.decode("utf-8")
     except OSError as error:
-        hint = f"""a text that begins with @ is written as JSON: key:='"@{path}"'"""
+        hint = f"a text that begins with @ is written with two of them: key=@@{path}"
         raise Failure(f"@{path}: {error.strerror}", code=USAGE, hint=hint) from error
     except UnicodeDecodeError as error:
         raise Failure(f"@{path}: this is no text in UTF-8", code=USAGE) from error
@@ -135,8 +149,6 @@ def types_of(field: Mapping[str, Any]) -> list[str]:
 
 
 def _typed(name: str, text: str, field: Mapping[str, Any]) -> Any:
-    if text.startswith("@") and len(text) > 1:
-        text = _text(text[1:])
     types = types_of(field)
     if not types:
         return _json_or_text(text)

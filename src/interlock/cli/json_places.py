@@ -17,9 +17,9 @@ from ..wire.patterns import pattern
 
 __all__ = ["Member", "Node", "places", "skip_on_line"]
 
-_GAP = pattern(r"(?:[ \t\r\n]|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
-_ON_LINE = pattern(r"(?:[ \t]*+(?://(?:[^\r\n]|\r(?!\n))*+|/\*(?:[^*\n]|\*(?!/))*+\*/))*+")
-_SCALAR = pattern(r'"(?:[^"\\\x00-\x1f]|\\.)*+"|[-+.\w]++')
+_GAP = pattern(r"[ \t\r\n]*(?:(?://[^\n]*|/\*[\s\S]*?\*/)[ \t\r\n]*)*")
+_ON_LINE = pattern(r"(?:[ \t]*(?://[^\r\n]*(?:\r(?!\n)[^\r\n]*)*|/\*[^\n]*?\*/))*")
+_SCALAR = pattern(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"|[-+.\w]+')
 _DEEPEST = 64  # levels; `members_in` refuses deeper ones, too
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..auth.records import OPEN_FLAGS
+from ..state.private_folder import make_private_folder
 
 __all__ = ["LineReader", "editor_or_none", "keep_history", "prepare"]
 
@@ -58,9 +59,9 @@ class LineReader:
     def _line(self, shown: str) -> str | None:
         try:
             if sys.stdin.isatty():
-                return input(shown)
+                return _decode_again(input(shown))
             line = sys.stdin.readline()
-            return line.rstrip("\n") if line else None
+            return _decode_again(line.rstrip("\n")) if line else None
         except (EOFError, KeyboardInterrupt, ValueError):  # Ctrl-D, or the terminal is gone
             return None
 
@@ -82,6 +83,11 @@ class LineReader:
         """Keep what was typed."""
         if self._editor is not None and self._history is not None:
             keep_history(self._editor, self._history)
+
+
+def _decode_again(line: str) -> str:
+    """Terminals speak UTF-8 also where the locale does not, and Python kept its bytes as lone surrogates."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # --- the line editor ------------------------------------------------------------------------------
@@ -109,7 +115,7 @@ def prepare(editor: Any, completer: Callable[[str, int], str | None], history: P
 def keep_history(editor: Any, history: Path) -> None:
     """In a file that only its owner reads, from its first moment on."""
     with suppress(OSError):
-        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(history.parent)
         os.close(os.open(history, os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
         editor.set_history_length(_MOST_HISTORY)
         editor.write_history_file(str(history))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ..wire.display import is_visible
 from ..wire.errors import LocalError
 from ..wire.json_schema import validator_of
 from ..wire.loose import items_of, members_of, text_of
@@ -82,7 +83,7 @@ def _described(name: str, item: Mapping[str, Any], why: str) -> Iterator[Remark]
     if len(text) > LONGEST_DESCRIPTION:
         told = f"a description of {len(text):,} characters: some models take {LONGEST_DESCRIPTION:,}"
         yield Remark("warn", name, told, "say what decides; leave the rest to the documentation")
-    hidden = sum(not char.isprintable() and char not in "\r\n\t" for char in text)
+    hidden = sum(not is_visible(char) and char not in "\r\n\t\ufe0f" for char in text)
     if hidden:
         told = f"{hidden} characters in its description that nobody sees, and a model reads"
         yield Remark("warn", name, told, "take them out; if you did not write them, do not trust this server")

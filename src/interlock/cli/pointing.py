@@ -6,15 +6,16 @@
     notes                         a name from the configuration files that hosts keep
     -- npx some-server            a command, behind everything else
 
-Nothing is started or asked here. A name that two files give to different servers is refused: what runs is never a
-matter of which file was found first.
+Nothing is started here. A name that two files give to different servers is refused: what runs is never a matter of
+which file was found first. A name alone never means a file of the current folder: what the folder's configurations name
+needs the user's approval (folder_approval.py), and a file that holds code its suffix or its path.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from ..transport.child import Command
 from ..wire.display import display
 from .failing import USAGE, Failure
 from .programs import PROGRAMS, Surroundings
+from .showing import note
 from .words import Words
 
 __all__ = ["Aim", "aim_of", "config_files", "headers_of"]
@@ -34,6 +36,9 @@ _HINT = (
     "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command; "
     "it comes before all other words"
 )
+
+
+_SUFFIXES = (".py", ".pyw", ".json", ".jsonc")
 
 
 class Aim(msgspec.Struct, frozen=True):
@@ -50,15 +55,16 @@ class Aim(msgspec.Struct, frozen=True):
         return self.kind == "url" or (isinstance(self.target, ServerEntry) and self.target.kind != "stdio")
 
 
-def aim_of(words: Words, own: list[str]) -> Aim:
-    """The target; the first of `own` is taken, unless there is a command behind `--`."""
+def aim_of(words: Words, own: list[str], *, asks: bool = True) -> Aim:
+    """The target; the first of `own` is taken, unless there is a command after `--`. Without `asks` the user is not
+    asked about a server that only the current folder names: a host asks about every start itself."""
     if words.command is not None:
         return _of_command(words, words.command)
     if not own:
         raise Failure("which server?", code=USAGE, hint=_HINT)
     word = own.pop(0)
     try:
-        aim = _of_word(words, word)
+        aim = _of_word(words, word, asks)
     except ConfigError as error:
         raise Failure(str(error), code=USAGE) from error
     for option in ("env", "cwd"):
@@ -84,12 +90,12 @@ def _env(words: Words) -> dict[str, str] | None:
     return found or None
 
 
-def _of_word(words: Words, word: str) -> Aim:
+def _of_word(words: Words, word: str, asks: bool) -> Aim:
     if word[:8].lower().startswith(("http://", "https://")):
         return Aim("url", display(word.partition("?")[0], 200), word)
     path, which = _file_and_rest(word)
     if path is None:
-        return _of_name(word)
+        return _of_name(word, asks)
     if path.lower().endswith((".json", ".jsonc")):
         config = read_config(path, inputs=_asked)
         return _entry(config[which] if which else _only(config))
@@ -97,13 +103,17 @@ def _of_word(words: Words, word: str) -> Aim:
 
 
 def _file_and_rest(word: str) -> tuple[str | None, str]:
-    """As `interlock run` reads it: a file, or a file, a colon and a name."""
-    if os.path.isfile(word):
+    """As `interlock run` reads it: a file, or a file, a colon and a name. A bare name is not a file."""
+    if _is_path(word) and os.path.isfile(word):
         return word, ""
     path, colon, name = word.rpartition(":")
-    if colon and name and os.path.isfile(path):
+    if colon and name and _is_path(path) and os.path.isfile(path):
         return path, name
     return None, ""
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or os.sep in word or word.lower().endswith(_SUFFIXES)
 
 
 def _of_file(words: Words, path: str, which: str) -> Aim:
@@ -130,28 +140,43 @@ def _entry(entry: ServerEntry) -> Aim:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def config_files(home: Path | None = None, here: Path | None = None) -> Iterator[Path]:
-    """Where hosts keep their servers: of this folder, then of this user."""
+def config_files(home: Path | None = None, here: Path | None = None) -> dict[Path, bool]:
+    """Where hosts keep their servers, this folder's first. True: it is this folder's and not this user's."""
     around = Surroundings(sys.platform, home or Path.home(), os.environ, here or Path.cwd())
-    yield around.project / "mcp.json"
-    for of_project in (True, False):
-        places = [(each, each.place(around, of_project=of_project)) for each in PROGRAMS.values()]
-        yield from (place for each, place in places if place is not None and each.member in SECTIONS)
+    of_folder, of_user = (
+        [each.place(around, of_project=of_project) for each in PROGRAMS.values() if each.member in SECTIONS]
+        for of_project in (True, False)
+    )
+    found = [around.project / "mcp.json", *of_folder, *of_user]
+    return {place: place not in of_user for place in found if place is not None}
 
 
-def _of_name(word: str) -> Aim:
-    if "/" in word or os.sep in word or word.lower().endswith((".py", ".json", ".jsonc")):
+def _of_name(word: str, asks: bool) -> Aim:
+    if _is_path(word):
         hint = f"did you mean http://{word}?" if _looks_like_url(word) else _HINT
         raise Failure(f"there is no file {display(word, 200)!r}", code=USAGE, hint=hint)
     found, names, broken = _servers_called(word)
     if not found:
         known = f"there are: {', '.join(sorted(names)[:20])}" if names else _HINT
+        known = f"did you mean the file ./{display(word, 200)}?" if os.path.isfile(word) else known
         cause = "; ".join(broken)
         raise Failure(f"no configuration has a server {display(word, 60)!r}", code=USAGE, cause=cause, hint=known)
     if len({entry.key[2] for entry in found}) > 1:
         choice = ", ".join(f"{display(entry.file, 200)}:{word}" for entry in found)
         raise Failure(f"{len(found)} files name different servers {word!r}", code=USAGE, hint=f"choose one: {choice}")
-    return _entry(found[0])
+    return _entry(_chosen(found, asks))
+
+
+def _chosen(found: list[ServerEntry], asks: bool) -> ServerEntry:
+    """Of entries that say the same, the user's own. One that only the folder has must be approved."""
+    files = config_files()
+    entry = min(found, key=lambda each: files[Path(each.file)])
+    note(f"{display(entry.name, 60)}: from {display(entry.file, 300)}")
+    if not (asks and files[Path(entry.file)]):
+        return entry
+    from .folder_approval import approve_entry  # few names come from a folder, and the gate costs a start 50 ms
+
+    return approve_entry(entry)
 
 
 def _looks_like_url(word: str) -> bool:
@@ -164,11 +189,11 @@ def _servers_called(word: str) -> tuple[list[ServerEntry], set[str], list[str]]:
     found: list[ServerEntry] = []
     names: set[str] = set()
     broken: list[str] = []
-    for path in config_files():
+    for path, of_folder in config_files().items():
         if not path.is_file():
             continue
         try:
-            config = read_config(path, inputs=_asked)
+            config = read_config(path, inputs=_asked, confined=of_folder)
         except NoSection:
             continue  # a host's settings that name no server at all
         except ConfigError as error:
@@ -186,7 +211,8 @@ def _asked(asked: Input) -> str:
         raise ConfigError(f"the input {display(asked.id, 60)!r} is asked for, and there is no terminal to ask on")
     from getpass import getpass  # few files ask
 
-    shown = f"{display(asked.description or asked.id, 200)}: "
+    about = f" ({display(asked.description, 200)})" if asked.description else ""
+    shown = f"value of the input {display(asked.id, 60)}{about}: "
     if asked.password:
         return getpass(shown)
     sys.stderr.write(shown)

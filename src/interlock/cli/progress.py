@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from shutil import get_terminal_size
 from time import monotonic
 from typing import TextIO
 
+from ..wire.display import cut_columns
+from .output_buffer import OUTPUT, columns_of
 from .showing import one_line, writable
 
 __all__ = ["Progress"]
@@ -26,11 +27,11 @@ class Progress:
 
     def __call__(self, done: float, total: float | None, message: str | None) -> None:
         now = monotonic()
-        if not self.shows or now < self._next:
+        if not self.shows or now < self._next or OUTPUT.is_held:  # a question has the line to itself
             return
         self._next, self._drawn = now + _AGAIN, True
-        columns = get_terminal_size((80, 24)).columns
-        shown = writable(bar(done, total, message), self._stream)[: max(1, columns - 1)]
+        line = writable(bar(done, total, message), self._stream)
+        shown = cut_columns(line, columns_of(self._stream) or 80)
         self._stream.write(f"\r\x1b[K{shown}")
         self._stream.flush()
 

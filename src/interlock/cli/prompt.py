@@ -7,7 +7,7 @@ from .connecting import OPTIONS_HELP, use_one
 from .failing import OK
 from .giving import read_texts
 from .progress import Progress
-from .showing import as_json, block_text, builtins_of, say
+from .showing import as_json, block_text, builtins_of, say, say_data
 from .words import Words
 
 __all__ = ["HELP", "command", "get"]
@@ -39,5 +39,5 @@ async def get(client: Client, progress: Progress, name: str, words: list[str], *
         messages = [{"role": each.role, "content": builtins_of(each.content)} for each in found.messages]
         say(as_json({**about, "messages": messages}))
     else:
-        say("\n\n".join(f"{each.role}: {block_text(each.content)}" for each in found.messages))
+        say_data("\n\n".join(f"{each.role}: {block_text(each.content)}" for each in found.messages))
     return OK

@@ -13,7 +13,7 @@ from .connecting import OPTIONS_HELP, use_one
 from .failing import BROKEN, FAILED, OK, USAGE, Failure
 from .giving import read_texts
 from .progress import Progress
-from .showing import as_json, builtins_of, contents_text, note, say
+from .showing import as_json, builtins_of, contents_text, note, say, say_data
 from .words import Words
 
 __all__ = ["HELP", "command", "read"]
@@ -53,7 +53,7 @@ async def read(
         say(as_json({"contents": builtins_of(contents)}))
     else:
         for each in contents:
-            say(contents_text(builtins_of(each)))
+            say_data(contents_text(builtins_of(each)))
     return OK
 
 

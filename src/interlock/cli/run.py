@@ -23,7 +23,8 @@ from .failing import USAGE, Failure
 from .words import Kind, Number, read_words
 
 if TYPE_CHECKING:
-    from ..transport.http_server import HttpApp, HttpOptions
+    from ..transport.http_options import HttpOptions
+    from ..transport.http_server import HttpApp
 
 __all__ = ["HELP", "command", "check_target", "run", "load_server", "read_options", "Endpoint", "Orders"]
 
@@ -53,6 +54,8 @@ usage: interlock run FILE[:OBJECT] --http [options]
                       kill and replace one of several workers whose event loop stands still for so long (60; 0: never)
   --always-stream     every answer is a stream of events, for clients that read these
   --connections N     so many may be open at once (4096)
+  --connections-per-address N
+                      of these from one address (a quarter; more behind a proxy on another machine)
   --drain SECONDS     what calls in flight get when it is told to stop (5)
   --health PATH       where a GET tells whether it takes requests (/health)
   --no-health         nowhere
@@ -70,6 +73,7 @@ _OF_HTTP: dict[str, Kind] = {
     "workers": Number(1, 1024, whole=True),
     "state": "text",
     "connections": Number(1, 1_000_000, whole=True),
+    "connections-per-address": Number(1, 1_000_000, whole=True),
     "drain": Number(0, 3600),
     "heartbeat-timeout": Number(0, 3600),
     "health": "text",
@@ -95,6 +99,7 @@ class Endpoint(msgspec.Struct):
     workers: int = 1
     state: str | None = None
     connections: int | None = None
+    connections_per_address: int | None = None
     drain: float | None = None
     heartbeat_timeout: float | None = None
     health: str | None = "/health"
@@ -165,6 +170,7 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
         return
     given = {"host": endpoint.host, "port": endpoint.port, "drain": endpoint.drain, "connections": endpoint.connections}
     given["heartbeat_timeout"] = endpoint.heartbeat_timeout
+    given["connections_per_address"] = endpoint.connections_per_address
     where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
     if endpoint.origin:

@@ -18,15 +18,17 @@ from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
 from .call import call
 from .complete import complete
-from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, state_folder
+from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of
 from .failing import INTERRUPTED, OK, USAGE, Failure
 from .line_reader import editor_or_none, keep_history, prepare
 from .list_all import LISTS, offered, offered_text
+from .output_buffer import hold_logs
 from .pointing import aim_of
 from .progress import Progress
 from .prompt import get
 from .read import read
-from .showing import note, one_line, plain, say
+from .showing import note, one_line, plain, say, say_data
+from .state_folder import state_folder
 from .suggesting import WORDS, candidates
 from .words import read_words
 
@@ -60,6 +62,7 @@ def command(words: list[str]) -> int:
     aim, progress = aim_of(given, own), Progress()
     if own:
         raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
+    hold_logs(given.flag("debug"))
     client = client_of(aim, client_options(given, aim, progress))
     thread = LoopThread()
     thread.join(id(client), client.close)
@@ -127,7 +130,7 @@ class Shell:
                 say("\n".join(f"  {word:9}{about}" for word, about in WORDS.items()))
             case ["info"]:
                 say(self.greeting.partition("\n")[0])
-                say(plain(client.instructions or "(no instructions)"))
+                say_data(plain(client.instructions or "(no instructions)"))
             case ["list", *kinds] if all(kind in LISTS for kind in kinds):
                 say(offered_text(await offered(client, kinds)))
             case ["call", name, *arguments]:

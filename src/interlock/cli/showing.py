@@ -1,7 +1,7 @@
 """What is printed: text of servers without anything a terminal would act on, JSON that any program reads.
 
-A server's words are data. Whatever cannot be printed (control bytes, marks that turn the direction of writing) is shown
-as an escape, in text and in JSON alike; line breaks and tabs stay, in text.
+A server's words are data. Everything invisible (control bytes, marks that turn the direction of writing, blanks that
+look like nothing) is shown as an escape, in text and in JSON alike; line breaks and tabs stay, in text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import Any, TextIO
 
 import msgspec
 
-from ..wire.display import display_lines
+from ..wire.display import IndentedText, break_lines, display_lines, is_visible
 from ..wire.loose import members_of
+from .output_buffer import OUTPUT, columns_of
 
 __all__ = [
     "plain",
     "one_line",
     "as_json",
     "say",
+    "say_data",
     "note",
     "builtins_of",
     "size_of_base64",
@@ -45,13 +47,14 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def as_json(value: Any, indent: int | None = 2) -> str:
-    """One document. Everything unprintable is escaped, so that it may be looked at, too."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    if text.replace("\n", "").isprintable():
+    """One document. Everything unprintable is escaped, so that it may be looked at, too; where the output is not UTF-8,
+    everything that is not ASCII: what `writable` would make of it is not JSON."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=not is_unicode, indent=indent)
+    if is_visible(text.replace("\n", "")):
         return text
-    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text).replace(
-        "\x7f", "\\u007f"
-    )
+    shown = "".join(char if char == "\n" or is_visible(char) else json.dumps(char)[1:-1] for char in text)
+    return shown.replace("\x7f", "\\u007f")
 
 
 def builtins_of(value: Any) -> Any:
@@ -63,13 +66,20 @@ def say(text: str = "") -> None:
     _print(text, sys.stdout)
 
 
+def say_data(text: str) -> None:
+    """What a server gave, escaped already. On a terminal none of its lines begins at the left margin, where our own
+    do; a program that reads it gets it as it is."""
+    columns = columns_of(sys.stdout)
+    _print(text if columns is None else IndentedText("  ", columns).feed(text), sys.stdout)
+
+
 def note(text: str) -> None:
     """Beside the output: for the person, not for the program that reads it."""
-    _print(text, sys.stderr)
+    _print(break_lines(text, columns_of(sys.stderr)), sys.stderr)
 
 
 def _print(text: str, stream: TextIO) -> None:
-    print(writable(text, stream), file=stream, flush=True)
+    OUTPUT.write(stream, f"{writable(text, stream)}\n")
 
 
 def writable(text: str, stream: TextIO) -> str:

@@ -1,7 +1,7 @@
 """What could be typed next in the shell: its own words, names the server lists, and values the server suggests.
 
-Everything a server suggests is put on the user's line, so what a terminal or the reader of that line would take for
-something else is left out.
+What a server suggests is put on the user's line. It stands there as plain data: whatever the reader of the line would
+take for something else (a file to be sent, JSON, another word) is written so that it is not, or left out.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..client.client import Client
+from ..wire.display import is_visible
 from ..wire.loose import items_of, members_of
 from ..wire.uri_expansion import expressions_in
 from .forms import choices_of
-from .giving import types_of
+from .giving import literal, types_of
 from .list_all import list_one
 
 __all__ = ["WORDS", "candidates"]
@@ -68,7 +69,7 @@ def _split(line: str) -> tuple[list[str], str]:
 
 def _fitting(options: Iterable[Any], typed: str) -> list[str]:
     """Those that begin like it, quoted where a space would split them; nothing that could move a cursor."""
-    fitting = [each for each in options if isinstance(each, str) and each.startswith(typed) and each.isprintable()]
+    fitting = [each for each in options if isinstance(each, str) and each.startswith(typed) and is_visible(each)]
     return [each if each == shlex.quote(each) or _is_plain(each) else shlex.quote(each) for each in fitting][:_MOST]
 
 
@@ -90,19 +91,32 @@ async def _of_tool(client: Client, given: list[str], typed: str) -> list[str]:
     if not given:
         return _fitting((each.get("name") for each in tools), typed)
     fields = members_of(members_of(_called(tools, given[0]).get("inputSchema")).get("properties"))
-    key, equals, _ = typed.partition("=")
+    key, equals, value = typed.partition("=")
     if not equals:
         return _keys(fields, given, typed)
+    if _is_own(value):
+        return []
     field = members_of(fields.get(key))
     values = [value for value, _ in choices_of(field)]
     if types_of(field) == ["boolean"]:
         values = ["true", "false"]
-    return _fitting((f"{key}={value}" for value in values), typed)
+    return _fitting((f"{key}={literal(each)}" for each in values), typed)
+
+
+def _is_own(value: str) -> bool:
+    """The user names a file: what a server knows of files is not put there."""
+    return value.startswith("@") and not value.startswith("@@")
 
 
 def _keys(fields: Iterable[Any], given: list[str], typed: str) -> list[str]:
+    """Names that are read as names: not as a file, as JSON, or as a name and a part of its value."""
     there = {word.partition("=")[0] for word in given[1:]}
-    return _fitting((f"{each}=" for each in fields if each not in there), typed)
+    names = (each for each in fields if isinstance(each, str) and each not in there)
+    return _fitting((f"{each}=" for each in names if _is_name(each)), typed)
+
+
+def _is_name(text: str) -> bool:
+    return not text.startswith(("@", "{")) and "=" not in text and not text.endswith(":")
 
 
 async def _of_prompt(client: Client, given: list[str], typed: str) -> list[str]:
@@ -138,8 +152,8 @@ async def _argument(client: Client, given: list[str], typed: str, names: list[An
     key, equals, value = typed.partition("=")
     if not equals:
         return _keys(names, given, typed)
-    if not client.capabilities.can("completions"):
+    if _is_own(value) or not client.capabilities.can("completions"):
         return []
     known = dict(word.split("=", 1) for word in given[1:] if "=" in word)
-    found = await client.complete(key, value, known=known, **of)
-    return _fitting((f"{key}={each}" for each in found.values), f"{key}=")
+    found = await client.complete(key, value.removeprefix("@"), known=known, **of)
+    return _fitting((f"{key}={literal(each)}" for each in found.values), f"{key}=")

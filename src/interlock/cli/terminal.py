@@ -12,6 +12,10 @@ import sys
 from contextlib import suppress
 from typing import Protocol
 
+from ..wire.display import break_lines
+from .output_buffer import columns_of
+from .showing import writable
+
 __all__ = ["Terminal", "Person", "terminal_or_none"]
 
 _LONGEST_LINE = 64 * 1024  # bytes; a terminal gives far less at once
@@ -34,7 +38,9 @@ class Terminal:
         self._fd = fd
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        """At once, also while output waits for an answer: this is the question."""
+        shown = break_lines(text, columns_of(sys.stderr))
+        print(writable(shown, sys.stderr), file=sys.stderr, flush=True)
 
     async def ask(self, shown: str) -> str | None:
         sys.stderr.write(shown)

@@ -98,6 +98,18 @@ class ServerEntry:
         self._check_enabled()
         return self._text("url", []), self._texts("headers", [])
 
+    def sources(self) -> dict[str, str]:
+        """Where values come from, by what they are the value of: the references in them as they are written, or the
+        configuration itself. Nothing is looked up but the names in an `envFile`."""
+        texts = {f"header {name.lower()}": text for name, text in self._mapping("headers").items()}
+        texts |= {f"variable {name}": text for name, text in self._mapping("env").items()}
+        found = {what: self._values.references(text) or "the configuration" for what, text in texts.items()}
+        for name in self._variables_of_file([]):
+            found.setdefault(f"variable {name}", f"envFile {self._members['envFile']}")
+        plain = {f"word [{number}]": text for number, text in enumerate(self._list("args"), 1)}
+        plain |= {name: self._members[name] for name in ("command", "cwd", "url", "envFile") if name in self._members}
+        return found | {what: used for what, text in plain.items() if (used := self._values.references(text))}
+
     def _check_enabled(self) -> None:
         if self.disabled:
             raise ConfigError(f"{self.at}: the file says that this server is disabled")
@@ -106,7 +118,7 @@ class ServerEntry:
         if "envFile" not in self._members:
             return {}
         where = f"{self.at}, envFile"
-        path = self._values.path(self._text("envFile", hidden))
+        path = self._values.file(self._text("envFile", hidden), where)
         return variables_in(read_text(path, _FILE_BYTES, where), where)
 
     # --- its members ------------------------------------------------------------------------------
@@ -227,12 +239,14 @@ def read_config(
     workspace: str | PathLike[str] | None = None,
     env_policy: EnvPolicy = "minimal",
     environ: Mapping[str, str] | None = None,
+    confined: bool = False,
 ) -> Config:
     """The servers of a file, or of its content as a mapping.
 
     `inputs` answers `${input:...}`: a mapping by id, or a function that asks the user. `workspace` is what
     `${workspaceFolder}` means; a file in `.vscode` or `.cursor` belongs to the folder above. `environ` replaces the
     process's own variables for `${env:...}`. `env_policy` says what servers get beside their `env` (see `Command`).
+    With `confined`, `${file:...}` and `envFile` lead to files below the workspace, or the folder of the file, alone.
     """
     if isinstance(source, Mapping):
         file, path, members = "configuration", None, dict(source)
@@ -244,7 +258,7 @@ def read_config(
     servers, declared, unknown = _sections(members, file)
     folder = path.absolute().parent if path is not None else Path.cwd()
     space = Path(workspace).absolute() if workspace is not None else _workspace_of(folder, path)
-    values = Values(folder, space, declared, inputs, environ)
+    values = Values(folder, space, declared, inputs, environ, confined)
     return Config(file, servers, lambda name, entry: _entry(name, entry, file, values, env_policy), unknown)
 
 

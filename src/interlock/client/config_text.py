@@ -17,9 +17,11 @@ from ..wire.patterns import pattern
 __all__ = ["ConfigError", "check_depth", "members_in", "read_text", "variables_in"]
 
 _DEEPEST = 64  # levels of a configuration; deeper is refused
-_COMMENTS = pattern(r'("(?:[^"\\]|\\.)*+")|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/')
-_LAST_COMMAS = pattern(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])')
-_VARIABLE = pattern(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*?)\s*")
+# A string or comment that is not closed reaches to the end of the text and is kept: read once, then refused as JSON.
+_STRING = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*"?'
+_COMMENTS = pattern(rf"//[^\n]*|/\*[\s\S]*?\*/|({_STRING}|/\*[\s\S]*)")
+_LAST_COMMAS = pattern(rf"({_STRING})|,(?=\s*[}}\]])")
+_VARIABLE = pattern(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=(.*)")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
 
 
@@ -98,7 +100,7 @@ def variables_in(text: str, where: str) -> dict[str, str]:
         match = _VARIABLE.fullmatch(line)
         if match is None:
             raise ConfigError(f"{where}: line {number} is not NAME=value")
-        found[match[1]] = _unquoted(match[2], f"{where}: line {number}")
+        found[match[1]] = _unquoted(match[2].strip(), f"{where}: line {number}")
     return found
 
 
@@ -106,7 +108,7 @@ def _unquoted(value: str, where: str) -> str:
     quote = value[:1]
     if quote not in ("'", '"'):
         return re.split(r"\s#", value, maxsplit=1)[0].rstrip()
-    match = re.fullmatch(rf"{quote}((?:[^{quote}\\]|\\.)*+){quote}(?:\s*#.*)?", value)
+    match = re.fullmatch(rf"{quote}([^{quote}\\]*(?:\\.[^{quote}\\]*)*){quote}(?:\s*#.*)?", value)
     if match is None:
         raise ConfigError(f"{where}: the quote is not closed")
     if quote == "'":

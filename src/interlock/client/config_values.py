@@ -22,11 +22,12 @@ from .config_text import ConfigError, read_text
 
 __all__ = ["Input", "Inputs", "Values", "looks_secret"]
 
-_REFERENCE = pattern(r"\$\{([^{}]{0,1024}+)\}")
-_NAME = pattern(r"([A-Za-z_][A-Za-z0-9_]{0,255}+)(?::-(.{0,1024}+))?")
+_REFERENCE = pattern(r"\$\{([^{}]{0,1024})\}")
+_NAME = pattern(r"([A-Za-z_][A-Za-z0-9_]{0,255})(?::-(.{0,1024}))?")
 _FILE_BYTES = 64 * 1024  # of a file that is one value
 _SHORTEST = 6  # characters: a shorter text would be hidden in the middle of innocent words
 _MOST_HIDDEN = 1000
+_PREDEFINED = ("workspaceFolder", "workspaceFolderBasename", "pathSeparator", "/", "userHome")
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -53,8 +54,9 @@ class Values:
         declared: Mapping[str, Input],
         inputs: Inputs | None,
         environ: Mapping[str, str] | None,
+        confined: bool = False,
     ) -> None:
-        self._folder, self._workspace = folder, workspace
+        self._folder, self._workspace, self._confined = folder, workspace, confined
         self._declared, self._inputs = declared, inputs
         self._environ = environ
         self._given: dict[str, str] = {}
@@ -73,9 +75,32 @@ class Values:
 
         return _REFERENCE.sub(value, text)
 
+    def references(self, text: str) -> str:
+        """Those in a text that lead to a variable, a file or the user, as they are written; a file with its path."""
+        found = [match[1] for match in _REFERENCE.finditer(text) if match[1] not in _PREDEFINED]
+        return ", ".join(f"${{{each}}}{self._place(each)}" for each in found)
+
+    def _place(self, reference: str) -> str:
+        kind, colon, name = reference.partition(":")
+        return f" = {self.path(name)}" if colon and kind == "file" else ""
+
     def path(self, text: str) -> Path:
         """A relative one belongs to the workspace, and where there is none to the folder of the configuration."""
         return (self._workspace or self._folder) / Path(text).expanduser()
+
+    def file(self, text: str, where: str) -> Path:
+        """One whose content is a value: of a confined configuration only below its folder, wherever links lead."""
+        path = self.path(text)
+        if not self._confined:
+            return path
+        try:
+            base, real = (self._workspace or self._folder).resolve(), path.resolve()
+        except (OSError, RuntimeError):
+            raise ConfigError(f"{where}: {display(str(path), 300)} cannot be found") from None
+        if not real.is_relative_to(base):
+            told = f"{where}: {display(str(real), 300)} is outside of {display(str(base), 300)}"
+            raise ConfigError(f"{told}: a folder's configuration reads files of that folder only; name it by its path")
+        return real
 
     def folder_of(self, cwd: str | None) -> str | None:
         """Where a server is started: as it says, else in the workspace, else where we are."""
@@ -88,7 +113,7 @@ class Values:
         if colon and kind == "env":
             return self._variable(name, None, where)
         if colon and kind == "file":
-            return read_text(self.path(name), _FILE_BYTES, where).rstrip("\r\n"), True
+            return read_text(self.file(name, where), _FILE_BYTES, where).rstrip("\r\n"), True
         if colon and kind == "input":
             return self._input(name, where), True
         known = self._predefined(reference, where)

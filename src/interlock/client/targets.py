@@ -19,6 +19,7 @@ from ..wire.errors import LocalError
 from ..wire.exchange import Handler
 from ..wire.limits import Limits
 from ..wire.link import Channel
+from ..wire.signatures import signature_of
 
 if TYPE_CHECKING:
     from ..auth.plans import Plan
@@ -141,7 +142,7 @@ def _file_told(path: str) -> str:
 def _is_handler(target: Any) -> bool:
     """A plain Handler takes one exchange; a function that makes channels takes nothing."""
     try:
-        parameters = inspect.signature(target).parameters.values()
+        parameters = signature_of(target).parameters.values()
     except (TypeError, ValueError):
         return False
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

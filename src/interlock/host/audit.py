@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ..auth.records import OPEN_FLAGS, check_private, locked
+from ..state.private_folder import make_private_folder
 from ..wire.display import display
 from ..wire.errors import StoreError
 from .deeds import Decision, Kind
@@ -176,7 +177,7 @@ class FileAudit:
 
     def _open(self) -> None:
         self.close()
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._path.parent)
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OPEN_FLAGS, 0o600)
         try:
             found = os.fstat(file)

@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from ..wire.display import display
 from ..wire.patterns import pattern
+from .interpreters import base_name, inline_code
+from .showing import quoted
 
 __all__ = ["dangers"]
 
 _ALWAYS = "It starts a program on this machine with all your rights: it can read, change and send whatever you can."
 _RIGHTS = {"sudo", "doas", "su", "pkexec", "runas"}
-_SHELLS = {"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh"}
 _FETCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx", "dlx"}
 _CONTAINERS = {"docker", "podman", "nerdctl"}
-_ENDINGS = (".exe", ".cmd", ".bat", ".ps1")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _TEXTS: list[tuple[re.Pattern[str], str]] = [
     (pattern(r"\brm\s+-\w*[rf]|\bmkfs|\bdd\s+if=|\bformat\s+[a-z]:", re.I), "It deletes or overwrites files."),
@@ -47,13 +48,11 @@ def dangers(plan: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _of_command(words: list[str], plan: Mapping[str, Any]) -> Iterator[str]:
     yield _ALWAYS
-    names = [_name_of(word) for word in words]
+    names = [base_name(word) for word in words]
     if _RIGHTS & set(names):
         yield "It asks for the rights of another user."
-    if any(name in _SHELLS for name in names) and any(
-        word.lower() in ("-c", "/c", "-lc", "-command") for word in words
-    ):
-        yield "A shell runs a text: the program that is started can be any."
+    for program, option in inline_code(words):
+        yield f"{quoted(program)} runs code that stands in its own arguments, after {quoted(option)}."
     if names[0] in _FETCHERS or (len(names) > 1 and names[1] in ("dlx", "exec", "x")):
         yield "It fetches a package and runs it: what runs may differ from one start to the next."
     if names[0] in _CONTAINERS and any(word.startswith("--privileged") or word in ("/:/", "/:/host") for word in words):
@@ -62,8 +61,8 @@ def _of_command(words: list[str], plan: Mapping[str, Any]) -> Iterator[str]:
     yield from (told for search, told in _TEXTS if search.search(text))
     if plan.get("env_policy") == "inherit":
         yield "It gets all variables of this process, with the secrets in them."
-    if plan.get("deciding"):
-        yield "Its variables decide which code is loaded."
+    if deciding := cast("Mapping[str, Any]", plan.get("deciding") or {}):
+        yield f"Its variables decide which code runs: {', '.join(display(name, 80) for name in sorted(deciding))}."
 
 
 def _of_url(url: str) -> Iterator[str]:
@@ -77,8 +76,3 @@ def _of_url(url: str) -> Iterator[str]:
         yield "The connection is not encrypted: everybody on the way can read and change it."
     if not host.isascii() or any(part.startswith("xn--") for part in host.split(".")):
         yield f"The name of the host has letters that may look like others: {host!a}"
-
-
-def _name_of(word: str) -> str:
-    name = word.replace("\\", "/").rpartition("/")[2].lower()
-    return next((name[: -len(ending)] for ending in _ENDINGS if name.endswith(ending)), name)

@@ -21,6 +21,7 @@ from .ledger import Ledger
 from .pins import Definition
 from .policy import Policy
 from .showing import about, shown, title, warnings
+from .showing import question as summary
 from .user import UNTOLD, Absent, Ask, Leave, Notice, NoticeKind, User
 
 __all__ = ["Judge", "Question", "Ruling"]
@@ -135,6 +136,7 @@ class Judge:
             scopes=verdict.scopes,
             warnings=(*question.warnings, *warnings(deed)),
             diff=question.diff,
+            question=summary(deed, verdict.because),
         )
 
     def _kept(self, deed: Deed, verdict: Verdict, question: Question) -> Kept | None:

@@ -1,10 +1,11 @@
 """What exactly is about to be started or connected to, for the person who is asked about it.
 
 A program that a configuration names runs with the rights of its user, so leave to start it is bound to all that decides
-what runs: the program as it is found now, every argument, the folder, the names of its variables, or the URL and the
-names of its headers. Values of variables and headers are neither shown nor bound, because they are secrets that
-rotate; those that decide which code runs (`LD_PRELOAD`, `PYTHONPATH`, …) are both. Whatever changes, even between the
-leave and a later restart, is another launch and needs another leave.
+what runs: the program as it is found now and the content of its file, every argument, the content of a script among
+them, the folder, the names of its variables, or the URL and the names of its headers. Values of variables and headers
+are neither shown nor bound, because they are secrets that rotate, but where each comes from (a variable, a file, the
+configuration) is both. Variables that decide which code runs (`LD_PRELOAD`, `PYTHONPATH`, …) are bound by value.
+Whatever changes, even between the leave and a later restart, is another launch and needs another leave.
 """
 
 from __future__ import annotations
@@ -24,51 +25,18 @@ from ..client.config import ServerEntry, entry_in
 from ..transport.child import Command
 from ..wire.errors import LocalError
 from ..wire.redaction import REDACTED, redact_secrets
+from .code_variables import decides_code
+from .diffs import escaped
+from .interpreters import scripts_in
 from .showing import quoted
 
-__all__ = ["Bound", "Launch", "launch_of", "target_in"]
+__all__ = ["Bound", "Launch", "bound", "launch_of", "target_in"]
 
-# They are read by loaders, interpreters and shells before the program itself is.
-_DECIDING = frozenset(
-    (
-        *("PATH", "PATHEXT", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH"),
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "NODE_OPTIONS", "NODE_PATH", "NPM_CONFIG_REGISTRY", "PERL5LIB"),
-        *("PERL5OPT", "RUBYLIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "CLASSPATH", "BASH_ENV", "ENV", "SHELL", "HOME"),
-        *("LD_ORIGIN_PATH", "GCONV_PATH", "DYLD_FRAMEWORK_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "PYTHONUSERBASE"),
-        *(
-            "PYTHONBREAKPOINT",
-            "PYTHONWARNINGS",
-            "JDK_JAVA_OPTIONS",
-            "_JAVA_OPTIONS",
-            "DOTNET_STARTUP_HOOKS",
-            "LUA_INIT",
-        ),
-        *("LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "JULIA_LOAD_PATH", "GIT_SSH_COMMAND", "GIT_SSH"),
-        *("GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_PROXY_COMMAND", "DOCKER_HOST", "ZDOTDIR", "XDG_CONFIG_HOME"),
-    )
-)
-# Programs that fetch what they run (npx, uvx, pipx) take it from where these say; they may hold passwords.
-_FETCHING = frozenset(
-    (
-        *(
-            "NPM_CONFIG_USERCONFIG",
-            "NPM_CONFIG_GLOBALCONFIG",
-            "NPM_CONFIG_PREFIX",
-            "YARN_REGISTRY",
-            "BUN_CONFIG_REGISTRY",
-        ),
-        *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "PIP_FIND_LINKS", "UV_INDEX_URL", "UV_INDEX"),
-        *(
-            "UV_DEFAULT_INDEX",
-            "UV_EXTRA_INDEX_URL",
-            "UV_FIND_LINKS",
-            "UV_CONFIG_FILE",
-            "UV_PYTHON",
-            "DENO_DIR",
-            "GOPROXY",
-        ),
-    )
-)
+_MAX_HASHED = 16 * 1024 * 1024  # bytes of a file that are read for its digest; a larger one is bound by size and time
+_MAX_SCRIPTS = 4  # of one command
+_MAX_DIGESTS = 256  # files whose digest is remembered, as long as they do not change
+_PROGRAM = "this program"  # where a value comes from that no configuration holds
+_digests: dict[tuple[object, ...], str] = {}
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +55,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     deciding: dict[str, str] = {}
     """Variables of it that decide which code runs, with their values."""
     headers: tuple[str, ...] = ()
+    sources: dict[str, str] = {}
+    """Where values come from, by what they are the value of: references as the configuration writes them."""
+    contents: dict[str, str] = {}
+    """The files that run, each with a digest of its content."""
     hide: tuple[str, ...] = ()
     """Texts in it that nobody is shown; the digest knows them."""
 
@@ -105,14 +77,16 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """What is bound as plain JSON, without secrets: for policies and the audit."""
         if self.url:
-            return {"url": redact_secrets(self.url), "headers": [*self.headers]}
+            return {"url": redact_secrets(self.url), "headers": [*self.headers], "sources": {**self.sources}}
         return {
             "command": [self._hidden(word) for word in self.command],
             "program": self.program,
             "cwd": self.cwd,
             "environment": [*self.environment],
             "env_policy": self.env_policy,
-            "deciding": {name: redact_secrets(value) for name, value in self.deciding.items()},
+            "deciding": {name: _without_secrets(name, value) for name, value in self.deciding.items()},
+            "sources": {**self.sources},
+            "contents": {**self.contents},
         }
 
     @property
@@ -123,7 +97,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     def _of_url(self) -> list[str]:
         shown = [f"connect {quoted(self.server)} to", f"  {quoted(redact_secrets(self.url))}"]
-        return [*shown, *([f"sending headers: {_names(self.headers)}"] if self.headers else [])]
+        shown += [f"sending headers: {_names(self.headers)}"] if self.headers else []
+        return [*shown, *self._origins()]
+
+    def _origins(self) -> list[str]:
+        lines = [f"  {escaped(what)} from {escaped(where)}" for what, where in sorted(self.sources.items())]
+        return ["values that are not shown here:", *lines] if lines else []
 
     def _of_command(self) -> list[str]:
         words = [self._hidden(word) for word in self.command]
@@ -131,7 +110,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         lines += [f"program: {quoted(self.program) if self.program else 'not found'}", f"in: {quoted(self.cwd)}"]
         own = {"inherit": "all of this process", "explicit": "nothing else"}.get(self.env_policy, "the usual ones")
         lines.append(f"variables: {_names(self.environment) if self.environment else 'none'}, and {own}")
-        lines += [f"  {name} = {quoted(redact_secrets(value))}" for name, value in sorted(self.deciding.items())]
+        deciding = sorted(self.deciding.items())
+        lines += [f"  {escaped(name)} = {quoted(_without_secrets(name, value))}" for name, value in deciding]
+        lines += self._origins()
+        lines += [f"content of {quoted(file)}: {digest}" for file, digest in sorted(self.contents.items())]
+        lines.append("not bound: what is loaded or fetched when it runs (modules, packages, other files)")
         if any(REDACTED in word for word in words):
             lines.append("parts of the arguments look like secrets and are not shown; the digest covers them")
         return lines
@@ -140,6 +123,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         for secret in self.hide:
             word = word.replace(secret, REDACTED)
         return word
+
+
+def _without_secrets(name: str, value: str) -> str:
+    """By its looks, or by its name."""
+    [shown] = redact_secrets({name: value}).values()
+    return str(shown)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -153,12 +142,12 @@ def launch_of(server: str, target: Any, headers: Mapping[str, str] | None = None
     """
     if isinstance(target, ServerEntry):
         if target.kind == "stdio":
-            return _of_command(server, target.command())
+            return _of_command(server, target.command(), target.sources())
         url, own = target.address()
-        return _of_url(server, url, {**own, **(headers or {})})
+        return _of_url(server, url, own, headers or {}, target.sources())
     if isinstance(target, Command):
         return _of_command(server, target)
-    return _of_url(server, target, headers or {}) if isinstance(target, str) else None
+    return _of_url(server, target, {}, headers or {}) if isinstance(target, str) else None
 
 
 def target_in(target: Any) -> Any:
@@ -173,26 +162,36 @@ def target_in(target: Any) -> Any:
     return target
 
 
-def _of_url(server: str, url: str, headers: Mapping[str, str]) -> Launch:
+def _of_url(
+    server: str, url: str, own: Mapping[str, str], given: Mapping[str, str], sources: Mapping[str, str] | None = None
+) -> Launch:
+    """`own` headers are the configuration's, those `given` beside it win."""
+    headers = {name.lower(): value for name, value in {**own, **given}.items()}
     return Launch(
         server=server,
         url=url,
-        headers=tuple(sorted(name.lower() for name in headers)),
+        headers=tuple(sorted(headers)),
+        sources={**(sources or {}), **{f"header {name.lower()}": _PROGRAM for name in given}},
         hide=tuple(headers.values()),
     )
 
 
-def _of_command(server: str, command: Command) -> Launch:
+def _of_command(server: str, command: Command, sources: Mapping[str, str] | None = None) -> Launch:
     env = command.env or {}
     cwd = os.path.abspath(command.cwd or os.getcwd())
+    program = _program(command, cwd)
+    deciding = {name: value for name, value in sorted(env.items()) if decides_code(name)}
+    origins = sources if sources is not None else {f"variable {name}": _PROGRAM for name in env}
     return Launch(
         server=server,
         command=command.args,
-        program=_program(command, cwd),
+        program=program,
         cwd=cwd,
         environment=tuple(sorted(env)),
         env_policy=command.env_policy,
-        deciding={name: value for name, value in sorted(env.items()) if name.upper() in _DECIDING | _FETCHING},
+        deciding=deciding,
+        sources={what: where for what, where in origins.items() if what.removeprefix("variable ") not in deciding},
+        contents=_contents(program, command.args, cwd),
         hide=command.hide,
     )
 
@@ -205,8 +204,47 @@ def _program(command: Command, cwd: str) -> str:
     return shutil.which(word, path=command.environment().get("PATH")) or ""
 
 
+def _contents(program: str, words: Sequence[str], cwd: str) -> dict[str, str]:
+    """What the files hold that run: the program, and the script that an interpreter is given."""
+    scripts = [os.path.join(cwd, word) for word in scripts_in(words)][:_MAX_SCRIPTS]
+    files = [program, *scripts] if program else scripts
+    return {file: _digest_of(file) for file in files if os.path.isfile(file)}
+
+
+def _digest_of(file: str) -> str:
+    """Of its content, where that is cheap. Read once, until the file changes."""
+    try:
+        with open(file, "rb") as opened:
+            stat = os.fstat(opened.fileno())
+            key = (file, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+            if stat.st_size > _MAX_HASHED:
+                return f"not read: only its size ({stat.st_size}) and time ({stat.st_mtime_ns}) are bound"
+            if key not in _digests:
+                if len(_digests) >= _MAX_DIGESTS:
+                    _digests.clear()
+                _digests[key] = f"sha256 {sha256(opened.read(_MAX_HASHED + 1)).hexdigest()}"
+            return _digests[key]
+    except OSError:
+        return "cannot be read: not bound"
+
+
+class _FixedEntry(ServerEntry):
+    """A command as an entry, so that it is compared with what was approved before every start."""
+
+    def __init__(self, name: str, command: Command) -> None:
+        self.name, self.file, self.kind, self.disabled = name, "command", "stdio", False
+        self._command = command
+        self._members = msgspec.to_builtins(command)
+
+    def command(self) -> Command:
+        return self._command
+
+    def sources(self) -> dict[str, str]:
+        return {f"variable {name}": _PROGRAM for name in self._command.env or {}}
+
+
 class Bound(ServerEntry):
-    """An entry after leave was given. It is looked up anew for every connection, as entries are, and what is found
+    """An entry after leave was given. It is looked up again for every connection, as entries are, and what is found
     then must be what was approved."""
 
     def __init__(self, entry: ServerEntry, launch: Launch, headers: Mapping[str, str] | None = None) -> None:
@@ -215,18 +253,28 @@ class Bound(ServerEntry):
 
     def command(self) -> Command:
         command = self._entry.command()
-        self._compare(_of_command(self._launch.server, command))
+        self._compare(_of_command(self._launch.server, command, self._entry.sources()))
         return command
 
     def address(self) -> tuple[str, dict[str, str]]:
         url, own = self._entry.address()
-        self._compare(_of_url(self._launch.server, url, {**own, **self._headers}))
+        self._compare(_of_url(self._launch.server, url, own, self._headers, self._entry.sources()))
         return url, own
+
+    def sources(self) -> dict[str, str]:
+        return self._entry.sources()
 
     def _compare(self, now: Launch) -> None:
         if now.digest != self._launch.digest:
             changed = [name for name in now.__struct_fields__ if getattr(now, name) != getattr(self._launch, name)]
             told = ", ".join(name for name in changed if name != "hide")
             error = LocalError(f"{self.at}: what is to be started is not what was approved ({told} changed)")
-            error.hint = "restart the server: whoever approved it is asked again"
+            error.hint = "restart the server: the user is asked again"
             raise error
+
+
+def bound(server: str, target: Any, launch: Launch, headers: Mapping[str, str] | None = None) -> Any:
+    """The target after leave was given for `launch`. A URL cannot change."""
+    if isinstance(target, Command):
+        target = _FixedEntry(server, target)
+    return Bound(target, launch, headers) if isinstance(target, ServerEntry) else target

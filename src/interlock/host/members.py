@@ -23,7 +23,7 @@ from ..wire.display import display
 from ..wire.errors import CallTimeout, InterlockError, LocalError
 from ..wire.link import Patience
 from .deeds import Denied
-from .launching import Bound, Launch, launch_of, target_in
+from .launching import Launch, bound, launch_of, target_in
 
 __all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable", "member_in"]
 
@@ -224,8 +224,8 @@ class Member:
         if launch is not None:
             await self._hooks.approve(launch)
         self.launch = launch
-        if isinstance(target, ServerEntry) and launch is not None:
-            target = Bound(target, launch, seat.headers)
+        if launch is not None:
+            target = bound(self.name, target, launch, seat.headers)
         client = self._client_of(target, seat)
         try:
             async with _Turn(self._hooks.turns):

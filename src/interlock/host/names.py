@@ -29,8 +29,8 @@ Identity = tuple[str, str]
 """The server, by the name that its user gave it, and what it calls the thing itself."""
 
 _BETWEEN = "__"
-_PLAIN = pattern(r"[A-Za-z0-9_-]{1,60}+")
-_OTHER = pattern(r"[^A-Za-z0-9_-]{1,1000}+")
+_PLAIN = pattern(r"[A-Za-z0-9_-]{1,60}")
+_OTHER = pattern(r"[^A-Za-z0-9_-]{1,1000}")
 _DIGEST = 12  # characters of five bits: 60 bits
 _LIKE_DIGEST = pattern(r".*-[a-z2-7]{12}")
 _LONGEST_SERVER = 24  # characters of its part where something must be cut

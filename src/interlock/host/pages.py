@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from ..wire.display import display
+from ..wire.display import display, is_visible
 from ..wire.errors import InvalidParams
 
 __all__ = ["Opener", "Page", "open_in_browser", "page_at"]
@@ -47,7 +47,7 @@ def page_at(url: object) -> Page:
     """The page at `url`; an address that no careful person would open is refused."""
     if not isinstance(url, str) or not 0 < len(url) <= _LONGEST:
         raise InvalidParams(f"url is no text of at most {_LONGEST} characters")
-    if not url.isprintable() or any(char.isspace() for char in url) or "\\" in url:
+    if not is_visible(url) or any(char.isspace() for char in url) or "\\" in url:
         raise InvalidParams("url holds characters that are drawn as nothing or as something else")
     try:
         parts = urlsplit(url)

@@ -19,7 +19,7 @@ from .catalogue import Entry
 
 __all__ = ["Ranking", "words_of"]
 
-_WORD = pattern(r"[A-Z]?[a-z]{1,60}+|[A-Z]{1,60}(?![a-z])|[0-9]{1,60}+|[^\W\d_a-zA-Z]{1,60}+")
+_WORD = pattern(r"[A-Z]?[a-z]{1,60}|[A-Z]{1,60}(?![a-z])|[0-9]{1,60}|[^\W\d_a-zA-Z]{1,60}")
 _SAYS_NOTHING = frozenset(
     (
         *("a", "an", "and", "are", "at", "by", "for", "from", "in", "is", "it", "my", "of", "on", "or", "that", "the"),

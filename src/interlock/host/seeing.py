@@ -10,13 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ..wire.display import display_lines
+from ..wire.display import display_lines, is_visible
 from ..wire.patterns import pattern
 
 __all__ = ["schema_for_model", "text_for_model"]
 
-# Printable by Unicode's word, and yet nothing to be seen: fillers, the blank of Braille, variation selectors.
-_UNSEEN = pattern("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0e\U000e0100-\U000e01ef]")
+_EMOJI = "\ufe0f"  # makes an emoji of a sign: common in descriptions, and alone it carries no message
 # French and Japanese are written with them. A model needs one kind, and several would tell it what nobody sees.
 _SPACES = pattern("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _PROSE = frozenset(("description", "title", "$comment"))
@@ -27,7 +26,7 @@ def text_for_model(text: str) -> str:
     """The text with everything written out that cannot be seen."""
     if text.isascii():
         return display_lines(text)
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], display_lines(_SPACES.sub(" ", text)))
+    return _EMOJI.join(display_lines(part) for part in _SPACES.sub(" ", text).split(_EMOJI))
 
 
 def schema_for_model(schema: dict[str, Any]) -> dict[str, Any]:
@@ -36,8 +35,7 @@ def schema_for_model(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_unseen(schema: dict[str, Any]) -> bool:
-    text = json.dumps(schema, ensure_ascii=False)
-    return not text.isprintable() or _UNSEEN.search(text) is not None
+    return not is_visible(json.dumps(schema, ensure_ascii=False).replace(_EMOJI, ""))
 
 
 def _prose(value: Any, depth: int) -> Any:

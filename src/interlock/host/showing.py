@@ -10,14 +10,17 @@ from typing import Any, cast
 
 import msgspec
 
+from ..wire.display import display, display_block
 from .deeds import Deed, Kind
 from .diffs import escaped, readable
 from .pins import Definition, Item
 
-__all__ = ["about", "offer", "quoted", "shown", "title", "warnings"]
+__all__ = ["about", "offer", "question", "quoted", "shown", "title", "warnings"]
+
+_MAX_NAME = 80  # characters of a name in the question itself; all of it is in what is shown
 
 _SENTENCES: dict[Kind, str] = {
-    "launch": "start the server {server}",
+    "launch": "start or connect to the server {server}",
     "definitions": "trust what the server {server} offers: {name}",
     "tool": "call the tool {name} of the server {server} with",
     "resource": "read the resource {name} from the server {server}",
@@ -35,6 +38,13 @@ def shown(deed: Deed) -> str:
     """A sentence, and the arguments below it as JSON."""
     sentence = _SENTENCES[deed.kind].format(server=quoted(deed.server), name=quoted(deed.name))
     return sentence if deed.payload == b"null" else f"{sentence}\n{readable(deed.payload)}"
+
+
+def question(deed: Deed, why: str) -> str:
+    """What is asked, in one line: it stands directly above the answer, however much was shown before."""
+    server, name = (quoted(each[:_MAX_NAME]) + " (cut)" * (len(each) > _MAX_NAME) for each in (deed.server, deed.name))
+    sentence = _SENTENCES[deed.kind].format(server=server, name=name).removesuffix(" with")
+    return f"May this be done: {sentence}? ({display(why, 300)})"
 
 
 def quoted(text: str) -> str:
@@ -57,13 +67,13 @@ def title(deed: Deed, definition: Definition | None) -> str:
     hints = members.get("annotations")
     hinted = cast("dict[str, Any]", hints).get("title") if isinstance(hints, dict) else None
     chosen = next((each for each in (members.get("title"), hinted) if isinstance(each, str) and each), deed.name)
-    return escaped(chosen)
+    return display(chosen)
 
 
 def about(definition: Definition | None) -> str:
-    """What the server says of the item: claims, not facts."""
+    """What the server says of the item: claims, not facts. A block that cannot be taken for the question."""
     said = _members(definition).get("description")
-    return escaped(said) if isinstance(said, str) else ""
+    return display_block(said) if isinstance(said, str) and said.strip() else ""
 
 
 def _members(definition: Definition | None) -> dict[str, Any]:

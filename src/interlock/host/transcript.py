@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..auth.records import OPEN_FLAGS
+from ..state.private_folder import make_private_folder
 from ..wire.display import display
 from ..wire.errors import LocalError
 from .models.model import Message
@@ -46,7 +47,7 @@ class Transcript:
         line = _Line(message["role"], [*message["content"]], sorted(sources))
         data = msgspec.json.encode(line) + b"\n"
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self._path.parent)
             file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | OPEN_FLAGS, 0o600)
             try:
                 _end_last_line(file)

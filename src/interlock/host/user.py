@@ -5,7 +5,11 @@
 
 Texts that come from servers, models or files are escaped before they get here (`Ask.shown`, `Notice.text`): what
 cannot be seen, or moves a cursor, is written out. What is inside of a sampling request, a form or an address is given
-as it came, because it is to be edited or opened; who shows it escapes it (`wire.display.display`).
+as it came, because it is to be edited or opened; a user that shows it escapes it (`wire.display.display_block`).
+
+A question must not be forgeable by the server that it is about. `Ask.text` is the whole question in an order that
+holds this: the server's own words come first, as an indented block of a few lines, and the last line is ours. A user
+that prints the parts by itself keeps that order, and prints nothing else until the question is answered.
 """
 
 from __future__ import annotations
@@ -36,13 +40,29 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     """What to call the tool or prompt (title, else name; server/tools#tool): the server's choice, escaped."""
     about: str = ""
-    """What the server says of it: claims of whom the question is about, escaped."""
+    """What the server says of it: claims, not facts. One escaped block, each line behind `  | `, at most 40 lines."""
     scopes: tuple[Scope, ...] = ("once",)
     """For how long leave may be given; anything longer counts as the longest of these."""
     warnings: tuple[str, ...] = ()
     """What should make one think twice: data of other servers, dangerous commands."""
     diff: str = ""
     """What changed since the last approval, where there was one."""
+    question: str = "May this be done?"
+    """The same in one line of ours: what stands directly above the answer."""
+
+    @property
+    def text(self) -> str:
+        """The whole question: the server's words, what changed, what would be done, warnings, and the question itself
+        as the last line. Only lines of ours begin at the left margin."""
+        parts = [("What the server says of it:", self.about)] if self.about else []
+        parts += [("What changed:", _indented(self.diff))] if self.diff else []
+        parts.append(("What would be done:", _indented(self.shown)))
+        lines = [line for part in parts for line in part]
+        return "\n".join([*lines, *(f"careful: {_indented(each).strip()}" for each in self.warnings), self.question])
+
+
+def _indented(text: str) -> str:
+    return "  " + text.replace("\n", "\n  ")
 
 
 class Leave(msgspec.Struct, frozen=True, kw_only=True):

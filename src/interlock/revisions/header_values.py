@@ -37,7 +37,11 @@ def decode_value(value: str) -> str:
         raise HeaderMismatch("A header value holds characters that headers must not have")
     if not (value.startswith(_START) and value.endswith(_END) and len(value) >= len(_START) + len(_END)):
         return value
+    written = value[len(_START) : -len(_END)]
     try:
-        return base64.b64decode(value[len(_START) : -len(_END)], validate=True).decode()
+        raw = base64.b64decode(written, validate=True)
+        if base64.b64encode(raw).decode() != written:  # bits after the last byte: others on the way may read them
+            raise ValueError("not the one spelling")
+        return raw.decode()
     except (binascii.Error, ValueError):
-        raise HeaderMismatch("A header value is no valid base64 of UTF-8 text") from None
+        raise HeaderMismatch("A header value is not valid base64 of UTF-8 text") from None

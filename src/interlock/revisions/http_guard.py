@@ -19,9 +19,10 @@ __all__ = ["Guard", "Accepts", "accepts_of", "rather_events", "too_large", "LOOP
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _LONGEST_NAME = 512  # bytes of a Host or Origin; no real one is longer
-_SAID = (b"host", b"origin", b"content-type", b"accept", b"content-encoding", b"transfer-encoding")
+_SITE = b"sec-fetch-site"
+_SAID = (b"host", b"origin", _SITE, b"content-type", b"accept", b"content-encoding", b"transfer-encoding")
 _FAMILIAR = 256  # combinations of their values that are known as good; others are judged each time
-_ONCE = (b"host", b"origin", b"content-type", b"content-length", b"authorization")
+_ONCE = (b"host", b"origin", _SITE, b"content-type", b"content-length", b"authorization")
 
 
 class Accepts(msgspec.Struct, frozen=True):
@@ -65,8 +66,11 @@ class Guard:
             self._familiar.add(said)
         return True
 
-    def foreign(self, headers: Headers) -> HttpRefusal | None:
-        """Why whoever asks may not, whatever he asks; or None."""
+    def foreign(self, headers: Headers, *, reads: bool = False) -> HttpRefusal | None:
+        """Why a request with these headers is refused, whatever it asks for; or None.
+
+        `reads`: it changes nothing and opens no stream, so that a link on a page of another site may lead to it.
+        """
         if headers.repeated and (twice := [name for name in _ONCE if name in headers.repeated]):
             return HttpRefusal.saying(400, f"{twice[0].decode()} came more than once")
         host, origin = headers.get(b"host"), headers.get(b"origin")
@@ -74,6 +78,9 @@ class Guard:
             return HttpRefusal.saying(403, "This server does not go by the name in Host: see allowed_hosts")
         if origin is not None and not self.knows_origin(origin):
             return HttpRefusal.saying(403, "Pages of this Origin may not call this server: see allowed_origins")
+        if origin is None and not reads and headers.get(_SITE) == b"cross-site":
+            # images, forms and links of other sites send no Origin with a GET (Fetch Metadata §2.3)
+            return HttpRefusal.saying(403, "Pages of other sites may not call this server without an Origin")
         return None
 
     def knows_host(self, host: bytes) -> bool:

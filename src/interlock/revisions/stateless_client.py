@@ -26,7 +26,7 @@ from .sampling_rules import what_is_wrong_in
 
 __all__ = ["StatelessClient", "envelope", "rest_of"]
 
-_ROUNDS = 32  # of questions for one call; a server that asks on and on is given up
+_MAX_ROUNDS = 16  # of questions for one call; a server that asks on and on is given up
 _MAY_ASK = frozenset(name for name, row in METHODS.items() if row.may_ask)
 
 
@@ -69,7 +69,7 @@ class StatelessClient(ClientEdge):
         meta = {**self._envelope, **exchange.meta.trace(), **exchange.params.get("_meta", {})}
         inputs: dict[str, Any] = {}
         given, began = exchange.patience or Patience(), monotonic()
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             result = await self.carry(exchange, {**exchange.params, **inputs}, meta)
             kind = result.get("resultType", "complete")
             if kind == "complete":
@@ -79,7 +79,7 @@ class StatelessClient(ClientEdge):
                 raise BadResult(f"{exchange.method}: a result of the unknown kind {kind!r:.60}")
             inputs = await self._inputs(exchange, result)
             exchange.patience = rest_of(given, began, exchange.method)
-        raise RemoteError(f"{exchange.method}: the server asked for more than {_ROUNDS} rounds")
+        raise RemoteError(f"{exchange.method}: the server asked for more than {_MAX_ROUNDS} rounds")
 
     async def _inputs(self, exchange: Exchange, result: Result) -> dict[str, Any]:
         """What the retry says beside the same params: all answers, and the state byte for byte (patterns/mrtr)."""

@@ -9,7 +9,8 @@ from ..wire.elsewhere import finder
 if TYPE_CHECKING:
     from ..auth.protection import Protection
     from ..state.store import State
-    from ..transport.http_server import HttpApp, HttpOptions
+    from ..transport.http_options import HttpOptions
+    from ..transport.http_server import HttpApp
     from ..wire.types.content import ResourceContents
     from .guard_options import GuardOptions
     from .questions import Root, Sampled
@@ -21,7 +22,7 @@ else:
         {
             "GuardOptions": ".guard_options",
             "HttpApp": "..transport.http_server",
-            "HttpOptions": "..transport.http_server",
+            "HttpOptions": "..transport.http_options",
             "Protection": "..auth.protection",
             "ResourceContents": "..wire.types.content",
             "ResourceFacts": ".resources",

@@ -72,7 +72,7 @@ def _checked(signature: Signature, check: Check) -> Arguments:
         try:
             check(found)
         except Mismatch as first:
-            return mend_given(found, check, schema, first)
+            return mend_given(raw, found, check, schema, first)
         return found
 
     return checked

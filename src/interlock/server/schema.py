@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.errors import LocalError
+from ..wire.signatures import signature_of
 from .annotations import NO_DEFAULT, Made, default_of, optional, readable
 from .docstrings import Docs, read_docstring
 from .models import decode_custom
@@ -184,7 +185,7 @@ def _maker(value: Any) -> Callable[[], Any]:
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Its parameters but for those that a partial has filled already: they are nobody else's to choose."""
     try:
-        found = dict(inspect.signature(function).parameters)
+        found = dict(signature_of(function).parameters)
     except (TypeError, ValueError):
         raise LocalError(f"{name_of(function)} has no signature that can be read: wrap it in a function") from None
     filled: set[str] = set()

@@ -363,16 +363,18 @@ class Server:
         port: int | None = None,
         drain: float | None = None,
         connections: int | None = None,
+        connections_per_address: int | None = None,
         workers: int | None = None,
         heartbeat_timeout: float | None = None,
         **options: Unpack[elsewhere.HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
         otherwise), until the process is told to stop. Calls in flight then get `drain` seconds (5); at most
-        `connections` (4096) are open at once. `workers` are processes that share `state` or `store`; one whose event
-        loop stands still for `heartbeat_timeout` seconds (60) is killed and replaced, 0 keeps it."""
+        `connections` (4096) are open at once, a quarter of them from one address unless `connections_per_address` says
+        otherwise. `workers` are processes that share `state` or `store`; one whose event loop stands still for
+        `heartbeat_timeout` seconds (60) is killed and replaced, 0 keeps it."""
         given = {"host": host, "port": port, "drain": drain, "connections": connections, "workers": workers}
-        given["heartbeat_timeout"] = heartbeat_timeout
+        given |= {"connections_per_address": connections_per_address, "heartbeat_timeout": heartbeat_timeout}
         where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
             from ..transport.runner import run_http

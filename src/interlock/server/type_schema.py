@@ -353,10 +353,11 @@ def _one_of(ways: list[Schema]) -> Schema:
 
 
 def _documented(kind: Any) -> Schema:
-    """What the author wrote about a class; what dataclasses write themselves is no help."""
+    """What the author wrote about a class. The text of a dataclass without one, its signature, is not of use to a
+    model: Python 3.15 makes it when it is first read, and before that something else than a text stands there."""
     kind = get_origin(kind) or kind
-    text = cast("str | None", kind.__dict__.get("__doc__"))
-    if not text or text.startswith(f"{kind.__name__}("):
+    text: Any = kind.__dict__.get("__doc__")
+    if not text or not isinstance(text, str) or text.startswith(f"{kind.__name__}("):
         return {}
     return {"description": inspect.cleandoc(text).partition("\n\n")[0].replace("\n", " ")}
 
@@ -406,14 +407,14 @@ def _literals(hint: Any, seen: set[Any]) -> Iterator[tuple[Any, ...]]:
         if inner is not None and not isinstance(inner, str | int) and id(inner) not in seen:
             seen.add(id(inner))
             yield from _literals(inner, seen)
-    if isinstance(hint, type) and ("fields", id(hint)) not in seen and "__annotations__" in hint.__dict__:
+    if isinstance(hint, type) and ("fields", id(hint)) not in seen:
         seen.add(("fields", id(hint)))
         yield from (found for inner in _hints(hint).values() for found in _literals(inner, seen))
 
 
 def _hints(kind: Any) -> dict[str, Any]:
-    """Of the fields of a class, as far as they can be found from outside."""
+    """Of the fields of a class, its bases' included, as far as they can be found from outside."""
     try:
         return get_type_hints(get_origin(kind) or kind, include_extras=True)
-    except (NameError, TypeError):
+    except Exception:  # annotations are code of the author's, which Python 3.14 runs when they are read
         return {}

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Principal
+from ..wire.signatures import signature_of
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import Resource, ResourceTemplate
 from ..wire.types.tools import Tool
@@ -49,7 +50,7 @@ Visible = Callable[[Principal, Item], bool]
 
 def check_visible(visible: Visible) -> None:
     try:
-        fits = not inspect.iscoroutinefunction(visible) and inspect.signature(visible).bind(None, None)
+        fits = not inspect.iscoroutinefunction(visible) and signature_of(visible).bind(None, None)
     except (TypeError, ValueError):
         fits = False
     if not fits:

@@ -49,6 +49,10 @@ class MemoryStore:
         with self._at_work():
             return self._entries.delete(key, owner, expect, self._clock())
 
+    async def delete_owned(self, prefix: str, *, owner: str) -> int:
+        with self._at_work():
+            return self._entries.delete_owned(prefix, owner, self._clock())
+
     async def take_expired(self, prefix: str = "", most: int = 100) -> list[Entry]:
         with self._at_work():
             self._streams.sweep(self._clock())
@@ -139,6 +143,10 @@ class _Entries:
         self._ends.remove(key)
         self._bytes -= _size(entry)
         return True
+
+    def delete_owned(self, prefix: str, owner: str, now: float) -> int:
+        keys = [key for key, entry in self._live.items() if entry.owner == owner and key.startswith(prefix)]
+        return sum(self.delete(key, owner, None, now) for key in keys)
 
     def take_expired(self, prefix: str, most: int, now: float) -> list[Entry]:
         self._age(now)

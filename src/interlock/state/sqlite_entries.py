@@ -9,7 +9,7 @@ from ..wire.errors import StoreFull
 from .sqlite_turn import Turn, blob
 from .store import Entry
 
-__all__ = ["delete", "get", "purge_entries", "put", "take_expired"]
+__all__ = ["delete", "delete_owned", "get", "purge_entries", "put", "take_expired"]
 
 _AT_ONCE = 1000  # rows that one step of cleaning removes
 _COLUMNS = "key, value, version, until, owner"
@@ -44,6 +44,20 @@ def delete(turn: Turn, key: str, owner: str, expect: int | None) -> bool:
         return False
     _remove(turn, [(blob(key), found.value, found.version, found.until, blob(owner))])
     return True
+
+
+def delete_owned(turn: Turn, prefix: str, owner: str) -> int:
+    start = blob(prefix)
+    where = "key >= ? AND key < ? AND owner = ? AND until > ?"
+    values = (
+        start,
+        start + b"\xff",
+        blob(owner),
+        turn.now,
+    )  # no byte of UTF-8 is 0xff: keys with this prefix are below
+    rows = turn.run(f"SELECT {_COLUMNS} FROM entries WHERE {where}", *values).fetchall()
+    _remove(turn, rows)
+    return len(rows)
 
 
 def take_expired(turn: Turn, prefix: str, most: int) -> list[Entry]:

@@ -55,6 +55,9 @@ class SQLiteStore:
     async def delete(self, key: str, *, owner: str = "", expect: int | None = None) -> bool:
         return await self._writer.do(lambda turn: sqlite_entries.delete(turn, key, owner, expect))
 
+    async def delete_owned(self, prefix: str, *, owner: str) -> int:
+        return await self._writer.do(lambda turn: sqlite_entries.delete_owned(turn, prefix, owner))
+
     async def take_expired(self, prefix: str = "", most: int = 100) -> list[Entry]:
         most = min(most, self._bounds.entries)
         return await self._writer.do(lambda turn: sqlite_entries.take_expired(turn, prefix, most))

@@ -107,6 +107,10 @@ class Store(Protocol):
         """Remove it, with `expect` only in that version; False where nothing was removed."""
         ...
 
+    async def delete_owned(self, prefix: str, *, owner: str) -> int:
+        """Remove all entries of that owner whose keys begin with `prefix`, in one step; how many lived until then."""
+        ...
+
     async def take_expired(self, prefix: str = "", most: int = 100) -> list[Entry]:
         """Remove entries that have expired, of any owner, and return them: each goes to one caller only.
 

@@ -76,7 +76,7 @@ class Admission:
             await beside(scope, receive, send)
             return
         headers, verb, origins = Headers(scope["headers"]), scope["method"], self._guard.origins
-        answer = self._guard.foreign(headers) or origins.preflight(verb, headers, "GET")
+        answer = self._guard.foreign(headers, reads=True) or origins.preflight(verb, headers, "GET")
         answer = answer or self._protector.document(scope["path"], verb)
         await send_whole(telling(origins, verb, headers, send), answer.status, answer.headers, answer.body)
 

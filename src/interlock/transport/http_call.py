@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
-from enum import Enum
 from typing import Any, cast
 
 import msgspec
 
 from ..revisions.http_guard import Accepts, too_large
 from ..revisions.http_rules import HttpRefusal, status_of
-from ..revisions.http_session_rules import SESSION
+from ..revisions.http_session_rules import SESSION, UNKNOWN
 from ..wire.errors import InternalError, Refused
-from ..wire.exchange import Silenced, Work
+from ..wire.exchange import ANONYMOUS, Principal, Silenced, Work
 from ..wire.frames import Frame, Id, encode_error, encode_notice
 from ..wire.link import Patience
+from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event
+from .http_timing import End, Timing
 
 __all__ = ["HttpCall", "Beat", "Timing", "End", "Message", "Receive", "Send"]
 
@@ -35,35 +37,16 @@ Send = Callable[[Message], Awaitable[None]]
 log = logging.getLogger("interlock.http")
 _TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over
 _TURN = 32  # events, as above; and writes of one stream after which everybody else has a turn
+_MAX_STREAM_SECONDS = 86_400.0  # that a stream lasts which was opened with a token, however long that is valid
+_NO_ROOM = HttpRefusal.saying(
+    503, InternalError("Too many request bodies are incomplete: try again"), ("retry-after", "1")
+)
 _JSON = (b"content-type", b"application/json")
 _EVENTS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),  # proxies pass events on at once (#receiving-messages)
 ]
-
-
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """How long an endpoint waits for what, in seconds."""
-
-    body: float = 30.0
-    """For credentials to be checked and the body to come; then it is 503 or 408."""
-    quiet: float = 15.0
-    """Between two comments on an open stream."""
-    stalled: float = 60.0
-    """For the client to take what was written; then it counts as gone."""
-    watch: float = 0.05
-    """Until the connection of a running call is watched, at the latest: most calls are over by half of that."""
-
-
-class End(Enum):
-    """Why a call ends before its answer."""
-
-    GONE = "the client went away"
-    STALLED = "the client does not read"
-    LATE = "the body did not come in time"
-    UNCHECKED = "the credentials were not checked in time"
-    STOPPING = "the server is stopping"
 
 
 class Beat:
@@ -134,6 +117,8 @@ class HttpCall(msgspec.Struct, eq=False):
     _written: int = 0
     _background: list[asyncio.Task[None]] = []
     _timer: asyncio.TimerHandle | None = None
+    _expiry: asyncio.TimerHandle | None = None
+    """Ends a stream together with the token it was opened with."""
     id: Id | None = None
     end: End | None = None
     session: bytes | None = None
@@ -141,9 +126,17 @@ class HttpCall(msgspec.Struct, eq=False):
     address: str = ""
     """Of whoever connected, the client or a proxy before it: what tells one nameless caller from another. All those of
     whom nothing is known are one."""
-
     server: Sequence[Any] | None = None
     """Where its connection came in, as the ASGI server says it."""
+    principal: Principal | None = None
+    """Who calls; None until that is known."""
+    until: float | None = None
+    """Unix time at which the caller's token ends; None: it has no token."""
+    standing: bool = False
+    """Does its stream last as long as its client reads (a GET, subscriptions/listen)? It ends with the caller's token.
+    The answer to a call that was allowed when it was made still comes."""
+    continues: bool = False
+    """Can its client open the stream again? A stream that ends early then ends without an answer."""
 
     @property
     def answered(self) -> bool:
@@ -191,13 +184,16 @@ class HttpCall(msgspec.Struct, eq=False):
             self._exchange.silence()
         self._task.cancel()
 
+    def is_of(self, task: asyncio.Task[Any] | None) -> bool:
+        """Is it served by this task?"""
+        return task is not None and self._task is task
+
     def close(self) -> None:
         """Leave nothing behind. A cancellation of ours is over with the call; anybody else's goes on."""
         self._beat.leave(self)
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._flusher is not None:
-            self._flusher.cancel()
+        for timer in (self._timer, self._expiry, self._flusher):
+            if timer is not None:
+                timer.cancel()
         for task in self._background:
             task.cancel()
         self._background.clear()  # else they know each other: a task keeps the frames it was cancelled in
@@ -214,12 +210,13 @@ class HttpCall(msgspec.Struct, eq=False):
         self._waits_for = End.LATE
         return found
 
-    async def read(self, limit: int) -> bytes | None:
-        """The whole body; None when it is over before that, because it is too long or the client is gone."""
+    async def read(self, limit: int, unfinished: Shares) -> bytes | None:
+        """The whole body; None when it is over before that, because it is too long or the client is gone, or because
+        there is no room among the `unfinished` bytes of all requests."""
         take_body = getattr(getattr(self._receive, "__self__", None), "take_body", None)  # beside ASGI, as _json does
         body: bytes | None = None if take_body is None else take_body()
         if body is None:
-            body = await self._read_on(limit)
+            body = await self._read_on(limit, unfinished)
         elif len(body) > limit:
             await self.refuse(too_large(limit))
             return None
@@ -231,17 +228,26 @@ class HttpCall(msgspec.Struct, eq=False):
             self._timer = self.loop.call_later(self._timing.watch, self.tick)
         return body
 
-    async def _read_on(self, limit: int) -> bytes | None:
+    async def _read_on(self, limit: int, unfinished: Shares) -> bytes | None:
         parts: list[bytes] = []
-        size = 0
-        while (message := await self._receive())["type"] == "http.request":
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limit:
-                await self.refuse(too_large(limit))
-                return None
-            if not message.get("more_body"):
-                return b"".join(parts)
+        size = held = 0
+        caller = caller_of(self.principal or ANONYMOUS, self.address)
+        try:
+            while (message := await self._receive())["type"] == "http.request":
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit:
+                    await self.refuse(too_large(limit))
+                    return None
+                if not message.get("more_body"):
+                    return b"".join(parts)
+                if not unfinished.take(caller, len(parts[-1])):
+                    parts.clear()
+                    await self.refuse(_NO_ROOM)
+                    return None
+                held = size
+        finally:
+            unfinished.give(caller, held)
         self._answered = True  # gone before it said what it wanted
         return None
 
@@ -301,13 +307,18 @@ class HttpCall(msgspec.Struct, eq=False):
                 self._timer.cancel()
 
     async def _tell_end(self) -> None:
-        if self._streaming and self.id is None:
-            await self._write(b"", last=True)  # a stream of a session: its client may come back
-        elif self.end is End.STOPPING and self.id is not None:
+        ends_token = self.end in (End.EXPIRED, End.REVOKED)
+        if self._streaming and (self.id is None or (self.continues and ends_token)):
+            await self._write(b"", last=True)  # its client may come back
+        elif self.end is End.REVOKED and (self.id is None or self.continues):
+            await self.refuse(UNKNOWN)
+        elif self.id is not None and self.end is not None and (self.end is End.STOPPING or ends_token):
             self._answered = True
             answer = encode_error(self.id, InternalError(f"Cancelled: {self.end.value}"))
-            streams = self._streaming or self._held
-            await (self._write(encode_event(answer), last=True) if streams else self._unavailable(answer))
+            if self._streaming or self._held:
+                await self._write(encode_event(answer), last=True)
+            else:
+                await (self._json(200, answer) if ends_token else self._unavailable(answer))
         elif self.end is End.LATE:
             await self.refuse(HttpRefusal.saying(408, f"Refused: {self.end.value}", ("connection", "close")))
         else:
@@ -418,6 +429,9 @@ class HttpCall(msgspec.Struct, eq=False):
         await self._put({"type": "http.response.start", "status": 200, "headers": headers})
         if length is None:
             self._background.append(self.loop.create_task(self._keep_alive()))
+            if self.standing and self.until is not None:
+                left = min(max(0.0, self.until - time.time()), _MAX_STREAM_SECONDS)
+                self._expiry = self.loop.call_later(left, self.stop, End.EXPIRED)
 
     async def _keep_alive(self) -> None:
         """Comments, so that no proxy takes a quiet stream for a dead one."""

@@ -204,7 +204,7 @@ class HttpLink:
 
     async def _follow(self, call: Call, response: Response) -> None:
         """A stream, up to the answer."""
-        parser = EventParser(self._limits.message_bytes)
+        parser = EventParser(self._limits.max_event_bytes)
         async for chunk in response.content.iter_any():
             for data in _events_in(parser, chunk, call.method):
                 frame = message_in(data, call.method, self._limits, call.id)

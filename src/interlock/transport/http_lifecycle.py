@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler
-from .http_call import End, HttpCall, Receive, Send
+from .http_call import End, HttpCall
 from .http_old_sse import OldConnections
 from .http_sessions import Sessions
 from .joining import Sharing
@@ -53,22 +53,6 @@ class HttpLifecycle:
 
     # --- the start --------------------------------------------------------------------------------
 
-    async def serve_lifespan(self, receive: Receive, send: Send) -> None:
-        """The lifespan events of an ASGI server."""
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                try:
-                    await self.start()
-                except LocalError as error:
-                    await send({"type": "lifespan.startup.failed", "message": str(error)})
-                    return
-                await send({"type": "lifespan.startup.complete"})
-            elif message["type"] == "lifespan.shutdown":
-                await self.finish()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None]:
         await self.start()
@@ -103,6 +87,14 @@ class HttpLifecycle:
             self.failure = error
             await self.leave()  # what had begun beside it
             raise
+
+    async def try_start(self) -> LocalError | None:
+        """The same for an ASGI server: returns why it failed."""
+        try:
+            await self.start()
+        except LocalError as error:
+            return error
+        return None
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Hashable
 from contextvars import copy_context
 from typing import Any, cast
 from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from ..wire.exchange import ANONYMOUS
+from ..wire.shares import Shares, caller_of
 from .http_cycle import Cycle, errors
 from .http_heads import Heads
 
@@ -47,7 +50,9 @@ class Bounded(HttpToolsProtocol):
     app: Any
     cycle: Any  # of the newest request; None before the first one
     body_bytes = 0
-    most = 0
+    shares: Shares  # of the connections that may be open at once
+    caller: Hashable | None = None  # whose share this one is
+    has_room = False  # does it count among them?
     surplus: asyncio.TimerHandle | None = None  # of a connection there is no room for
     head: int | None = None  # bytes of a request's head that is not complete yet
     chunk: int | None = None  # bytes since a chunk of the body began; after the last one come its trailers
@@ -67,16 +72,21 @@ class Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.most + _TURNED_AWAY:
-            transport.abort()
-        elif len(self.connections) > self.most:
-            self.surplus = self.loop.call_later(_TURNING_AWAY, transport.abort)
-        else:
+        self.caller = caller_of(ANONYMOUS, self.client[0] if self.client else "")
+        self.has_room = self.shares.take(self.caller)
+        if self.has_room:
             self.expect_head()
+        elif len(self.connections) - self.shares.held > _TURNED_AWAY:
+            transport.abort()
+        else:
+            self.surplus = self.loop.call_later(_TURNING_AWAY, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """uvicorn tells only the newest request: the ones before it would run on for nobody."""
         super().connection_lost(exc)
+        if self.has_room:
+            self.shares.give(self.caller)
+            self.has_room = False
         self.in_time()
         for timer in (self.idle, self.surplus):
             if timer is not None:
@@ -94,29 +104,30 @@ class Bounded(HttpToolsProtocol):
     # --- what comes -------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.heads is not None and self.begin_again(self.heads, data):
-            return
-        self.beginning = data if self.between else None
         try:
+            if self.heads is not None and self.begin_again(self.heads, data):
+                return
+            self.beginning = data if self.between else None
             self.read(data)
-        except HttpParserError:
-            self.break_off()
-            return
+            if self.head is not None or self.chunk is not None or (self.cycle and self.cycle.response_complete):
+                self.count(len(data))
+        except Exception as error:
+            self.break_off(error)
         finally:
             self.beginning = None
-        if self.head is None and self.chunk is None and (self.cycle is None or not self.cycle.response_complete):
-            return
-        self.count(len(data))
 
-    def break_off(self) -> None:
-        """What came is no HTTP, and nothing behind it can be read. Whoever asked before that is answered first: a
-        refusal in its place would be taken for its answer, and one within it for a part of it."""
+    def break_off(self, error: Exception) -> None:
+        """The bytes are not HTTP, or reading them failed; nothing after them can be read. Earlier requests are
+        answered first: a refusal in place of a response would be taken for it, one within it for a part of it."""
+        failure = _failure_of(error)
+        if failure is not None:
+            errors.error("! reading a request failed", exc_info=failure)
         cycle = self.cycle
         self.between = False
-        if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            cycle.keep_alive = False
-        elif self.is_answering():
-            self.transport.close()
+        if cycle is not None and not cycle.response_complete and not cycle.more_body and (cycle.task or not failure):
+            cycle.keep_alive = False  # a request that could not be started has no task, and no answer to wait for
+        elif failure is not None or self.is_answering():
+            self.refuse(b"500 Internal Server Error")  # written only where no response is
         else:
             self.send_400_response("Invalid HTTP request received.")
 
@@ -370,9 +381,21 @@ class Bounded(HttpToolsProtocol):
             self.stuck = None
 
 
+def _failure_of(error: Exception) -> BaseException | None:
+    """The defect of this server that made reading fail; None where the peer's bytes are at fault.
+
+    httptools reports whatever a callback raises as an `HttpParserCallbackError` with the exception as its context.
+    Reported like a peer's mistake, a defect would be a silent 400 for every request.
+    """
+    cause = error.__context__ if isinstance(error, HttpParserCallbackError) else error
+    return None if isinstance(cause, HttpParserError) else cause or error
+
+
 def _target(method: bytes, url: Any) -> dict[str, Any]:
     """What the first line of a request says."""
     raw_path = url.path or b"/"
+    if not raw_path.isascii():
+        raise HttpParserError("a target is ASCII (RFC 3986 §2)")
     path = raw_path.decode("ascii")
     return {
         "method": method.decode("ascii"),
@@ -402,6 +425,7 @@ async def _no_room(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def bounded_by(body_bytes: int, connections: int) -> type[Bounded]:
-    """The protocol for an application that reads no longer bodies than that, on so many connections at once."""
-    return type("Bounded", (Bounded,), {"body_bytes": body_bytes, "most": connections})
+def bounded_by(body_bytes: int, connections: int, per_address: int | None = None) -> type[Bounded]:
+    """The protocol for an application that reads no longer bodies than that, on so many connections at once; those from
+    one address are a quarter of them unless `per_address` is given. A proxy on this machine has no bound of its own."""
+    return type("Bounded", (Bounded,), {"body_bytes": body_bytes, "shares": Shares(connections, per_address)})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypedDict
+from typing import Any
 
 from msgspec import UNSET
 
@@ -29,6 +29,7 @@ from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
 from ..wire.shares import Shares, caller_of
 from ..wire.tasks import task_of
 from .admission import ANYBODY, Admission, Authenticate
+from .asgi_lifespan import serve_other
 from .asking import asker_of
 from .cross_origin import telling
 from .forwarded import trust
@@ -43,10 +44,12 @@ from .main_loop import Watcher
 from .pulse import Pulse
 from .session_ids import SessionIds
 
-__all__ = ["HttpApp", "HttpOptions", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
+__all__ = ["HttpApp", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
 log = logging.getLogger("interlock.http")
 BODY_BYTES = 4 * MIB
+_MAX_UNFINISHED_BYTES = 128 * MIB  # of bodies that are still coming, a quarter (eight of the longest) for one caller
+_STREAM_SHARE = 16  # a caller may have one in so many of the streams: 64, sixteen programs with four GET streams each
 DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
@@ -56,30 +59,13 @@ _ONLY_POST = HttpRefusal.saying(405, "Messages come by POST", ("allow", "POST"))
 _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.ENDPOINT.value))
 
 
-class HttpOptions(TypedDict, total=False):
-    """What can be said about an endpoint; the defaults stand at `HttpApp`."""
-
-    path: str
-    allowed_hosts: Iterable[str]
-    allowed_origins: Iterable[str]
-    authenticate: Authenticate | None
-    auth: Protection | None
-    body_bytes: int
-    timing: Timing
-    sessions: SessionBounds | None
-    state: Shared | None
-    health: str | None
-    always_stream: bool
-    trusted_proxies: Iterable[str]
-
-
 class HttpApp:
     """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
 
     `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
-    streams of change notices (a quarter for one caller), are served at once, further ones are refused with 503. Clients
-    of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests and as many
+    streams of change notices (a sixteenth for one caller) are served at once, further ones are refused with 503.
+    Clients of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless one.
     GET `health` says whether new requests are taken, to everybody; None leaves it out.
     With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
 
@@ -128,6 +114,7 @@ class HttpApp:
         self.shared = self._sharing is not None
         if self._sharing is not None:
             self._admission.share(self._sharing)
+            self._sharing.on_principal_end = self._end_principal
         self._pulse = Pulse(self._sharing, (getattr(handler, "store", None), *self._admission.stores))
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
@@ -144,7 +131,8 @@ class HttpApp:
             self._sharing, handler, spoken, asker=asker, filter=lambda _: outer, sessions=self._sessions is not None
         )
         self._calls: set[HttpCall] = set()
-        self._streams = Shares(limits.in_flight)
+        self._streams = Shares(limits.in_flight, max(1, limits.in_flight // _STREAM_SHARE))
+        self._unfinished = Shares(max(_MAX_UNFINISHED_BYTES, 8 * body_bytes))
         parts: Any = {"sharing": self._sharing, "sessions": self._sessions, "old": self._old}
         self._lifecycle = HttpLifecycle(handler, self._calls, drain=drain, **parts)
         self._beat = Beat(timing.watch, self._lifecycle.watch_listener)
@@ -194,17 +182,11 @@ class HttpApp:
             await self._ended(call)
 
     async def _other(self, kind: str, receive: Receive, send: Send) -> None:
-        if kind == "lifespan":
-            try:
-                await self._lifecycle.serve_lifespan(receive, send)
-            except asyncio.CancelledError:
-                if not self._lifecycle.stopping:
-                    raise  # else its end took longer than the process has
-        elif kind == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
-        else:
-            raise LocalError(f"ASGI {kind!r} is nothing that MCP is spoken over")
+        try:
+            await serve_other(kind, receive, send, self._lifecycle.try_start, self._lifecycle.finish)
+        except asyncio.CancelledError:
+            if not self._lifecycle.stopping:
+                raise  # else its end took longer than the process has
 
     # --- its life ---------------------------------------------------------------------------------
 
@@ -242,13 +224,36 @@ class HttpApp:
         """Refuse new requests and end the streams of change notices with their results."""
         self._lifecycle.stop()
 
-    async def settle(self, seconds: float) -> None:
-        """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
-        await self._lifecycle.settle(seconds)
-
     def ignore_listener(self) -> None:
         """The caller tells when to stop: do not take the end of a listening socket for it."""
         self._lifecycle.ignore_listener()
+
+    async def end_sessions(self, principal: Principal) -> None:
+        """End what `principal` has here: its sessions, its streams and its running requests, at all workers.
+
+        Call it on the loop that serves. When it returns, the sessions are over; other workers that share the state end
+        their part as soon as they read of it. New requests are judged by `auth` or `authenticate` as before: refuse the
+        principal there first. Raises `StoreError` if the shared state cannot be used; this worker's part ends anyway.
+        """
+        try:
+            if self._sharing is not None:
+                await self._sharing.ready()
+                await self._sharing.end_principal(principal)
+        finally:
+            self._end_principal(lambda other: other == principal)
+
+    def _end_principal(self, is_theirs: Callable[[Principal], bool]) -> None:
+        """This worker's part. The request that asks for it, if it is one of them, may end by itself."""
+        task = asyncio.current_task()
+        if self._sessions is not None:
+            self._sessions.end_principal(is_theirs)
+        for call in list(self._calls):
+            if call.principal is not None and is_theirs(call.principal) and not call.is_of(task):
+                call.stop(End.REVOKED)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
+        await self._lifecycle.settle(seconds)
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -328,7 +333,8 @@ class HttpApp:
             if isinstance(found, HttpRefusal):
                 await call.refuse(found)
                 return
-        body = await call.read(self.body_bytes)
+        call.principal, call.until = found.principal, found.until
+        body = await call.read(self.body_bytes, self._unfinished)
         if body is None:
             return
         if self._admission.asks and (lacks := self._admission.lacking(found, body)) is not None:
@@ -362,6 +368,7 @@ class HttpApp:
         elif not self._streams.take(caller := caller_of(principal, call.address)):
             await call.refuse(_BUSY)
         else:
+            call.standing = True
             try:
                 if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
@@ -401,6 +408,7 @@ class HttpApp:
         if not self._streams.take(caller):
             await call.refuse(_BUSY)
             return
+        call.standing = call.continues = True
         try:
             work = self._side.request(frame, headers, principal, call)
             await call.answer(work if isinstance(work, bytes) else await call.run(work))

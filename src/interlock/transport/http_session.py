@@ -94,7 +94,7 @@ class HttpSession(Posting):
 
     async def _carry(self, id: Id, method: str, message: bytes, begun: Begun | None = None) -> None:
         answered = False
-        events = EventReader(method, self._limits.message_bytes)
+        events = EventReader(method, self._limits.max_event_bytes)
         self._unanswered.setdefault(id, None)
         try:
             async with self._outbound.sent("POST", message, self._headers("POST"), begun=begun) as (reply, response):
@@ -213,7 +213,7 @@ class HttpSession(Posting):
 
     async def _listen(self) -> None:
         """Hold the stream open, as often as it ends; a server that offers none is left alone (405, TRANS-HTTP-35)."""
-        events = EventReader("the stream of the server", self._limits.message_bytes)
+        events = EventReader("the stream of the server", self._limits.max_event_bytes)
         opened = False
         while True:
             try:

@@ -7,7 +7,7 @@ for a while, or with the server. Its id is no credential: it is worth something 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import msgspec
@@ -283,6 +283,7 @@ class Sessions:
     ) -> None:
         """Answer in one piece while nothing but answers is said, else with the stream."""
         session.busy += 1
+        call.continues = True
         try:
             while not (stream.ended or stream.told or stream.begun):
                 await stream.changed()
@@ -324,6 +325,11 @@ class Sessions:
         self._seats.give(session.caller)
         self._said.give(session.caller, session.said)
         self._lives.leave(session)
+
+    def end_principal(self, is_theirs: Callable[[Principal], bool]) -> None:
+        for session in list(self._by_id.values()):
+            if is_theirs(session.principal):
+                session.finish()
 
     def stop(self) -> None:
         """End the streams that have no end of their own."""

@@ -90,7 +90,7 @@ class IssuerApp:
         await send_whole(send, reply.status, reply.headers, reply.body)
 
     async def _reply(self, scope: Message, receive: Receive, headers: Headers, guard: Guard) -> Reply:
-        if (refusal := guard.foreign(headers)) is not None:
+        if (refusal := guard.foreign(headers, reads=scope["method"] == "GET")) is not None:
             return Reply(refusal.status, refusal.headers, refusal.body)
         route = self._routes.get((scope["method"], scope["path"]))
         if route is None:

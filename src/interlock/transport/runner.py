@@ -15,7 +15,8 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 from ..wire.errors import LocalError
 from .counting_loop import counting
@@ -48,6 +49,7 @@ def run_http(
     port: int = 8000,
     drain: float = DRAIN,
     connections: int = _CONNECTIONS,
+    connections_per_address: int | None = None,
     workers: int = 1,
     heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
 ) -> None:
@@ -57,11 +59,13 @@ def run_http(
     _check(app, host, workers)
     if workers > 1:
         where: Any = {"host": host, "port": port, "path": app.path, "drain": drain, "connections": connections}
-        run_workers(lambda: app, workers, heartbeat_timeout=heartbeat_timeout, **where)
+        where |= {"connections_per_address": connections_per_address, "heartbeat_timeout": heartbeat_timeout}
+        run_workers(lambda: app, workers, **where)
         return
     listener = bind(host, port)
     try:
-        server = _uvicorn(app, drain, room_for(connections), None, lambda: _begun(app.path, listener))
+        bounds = _Bounds(drain, room_for(connections), connections_per_address)
+        server = _uvicorn(app, bounds, None, lambda: _begun(app.path, listener))
         run_main(server.serve(sockets=[listener]), _loop_factory(), app.watcher)
     finally:
         listener.close()
@@ -76,6 +80,7 @@ def run_workers(
     path: str,
     drain: float = DRAIN,
     connections: int = _CONNECTIONS,
+    connections_per_address: int | None = None,
     heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
 ) -> None:
     """Serve what `make` gives in each of `count` processes, all of them at one port, until told to stop."""
@@ -86,7 +91,7 @@ def run_workers(
     def work(line: Lifeline) -> None:
         app = make()
         _check(app, host, count)
-        serving = _serve_tied(app, listener, drain, room_for(connections), line)
+        serving = _serve_tied(app, listener, _Bounds(drain, room_for(connections), connections_per_address), line)
         run_main(serving, _loop_factory(), app.watcher)
 
     try:
@@ -189,13 +194,15 @@ async def serve_http(
     *,
     drain: float = DRAIN,
     connections: int = _CONNECTIONS,
+    connections_per_address: int | None = None,
     stop: asyncio.Event | None = None,
 ) -> None:
     """The same on the running loop and a socket that listens already; `stop` ends it like a signal."""
-    await _uvicorn(app, drain, connections, stop, lambda: _announce(app.path, listener)).serve(sockets=[listener])
+    bounds = _Bounds(drain, connections, connections_per_address)
+    await _uvicorn(app, bounds, stop, lambda: _announce(app.path, listener)).serve(sockets=[listener])
 
 
-async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, connections: int, line: Lifeline) -> None:
+async def _serve_tied(app: HttpApp, listener: socket.socket, bounds: _Bounds, line: Lifeline) -> None:
     """The same as one of several workers: it gives heartbeats to the process that started it, and stops when that is
     gone."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
@@ -217,7 +224,7 @@ async def _serve_tied(app: HttpApp, listener: socket.socket, drain: float, conne
     beats: list[asyncio.TimerHandle] = []
     loop.add_reader(line.parent, gone)
     try:
-        await _uvicorn(app, drain, connections, stop, started).serve(sockets=[listener])
+        await _uvicorn(app, bounds, stop, started).serve(sockets=[listener])
     finally:
         loop.remove_reader(line.parent)
         for handle in beats:
@@ -235,9 +242,13 @@ def _announce(path: str, listener: socket.socket, more: str = "") -> None:
     sys.stderr.flush()
 
 
-def _uvicorn(
-    app: HttpApp, drain: float, connections: int, stop: asyncio.Event | None, on_started: Callable[[], None]
-) -> Any:
+class _Bounds(NamedTuple):
+    drain: float
+    connections: int
+    connections_per_address: int | None
+
+
+def _uvicorn(app: HttpApp, bounds: _Bounds, stop: asyncio.Event | None, on_started: Callable[[], None]) -> Any:
     import uvicorn
 
     class Serving(uvicorn.Server):
@@ -247,7 +258,7 @@ def _uvicorn(
 
         @contextmanager
         def capture_signals(self) -> Generator[None]:
-            self.stopping = _Stop(app, self, drain)
+            self.stopping = _Stop(app, self, bounds.drain)
             with self.stopping.when_told(stop):
                 yield
 
@@ -263,12 +274,12 @@ def _uvicorn(
             on_started()
 
     app.ignore_listener()
-    protocol = _protocol(app.body_bytes, connections)
+    protocol = _protocol(app.body_bytes, bounds)
     return Serving(
         uvicorn.Config(
             app,
             http=protocol,
-            limit_concurrency=connections if protocol == _PLAIN else None,
+            limit_concurrency=bounds.connections if protocol == _PLAIN else None,
             lifespan="on",
             ws="none",
             log_config=None,
@@ -282,13 +293,17 @@ def _uvicorn(
     )
 
 
-def _protocol(body_bytes: int, connections: int) -> Any:
-    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
-    try:
-        from .http_protocol import bounded_by
-    except ImportError:
+def _protocol(body_bytes: int, bounds: _Bounds) -> Any:
+    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not.
+
+    Only a missing httptools falls back to h11. A uvicorn without the classes that ours builds on is an error: the
+    fallback would lose the bounds without a word.
+    """
+    if find_spec("httptools") is None:
         return _PLAIN
-    return bounded_by(body_bytes, connections)
+    from .http_protocol import bounded_by
+
+    return bounded_by(body_bytes, bounds.connections, bounds.connections_per_address)
 
 
 class _Stop:

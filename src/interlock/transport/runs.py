@@ -198,7 +198,8 @@ class _Shift(Coroutine[Any, Any, None]):
         if runs.behind or (outer is not None and not _step_aside(loop, outer)):
             self._take()
             return
-        references, weak_references = getrefcount(task), getweakrefcount(task)
+        # Counted by the attribute: whether a local variable counts itself differs by its place (Python 3.14).
+        references, weak_references = getrefcount(self.task), getweakrefcount(task)
         _enter_task(loop, task)
         try:
             found = self._context.run(self._go_on, None)
@@ -221,7 +222,7 @@ class _Shift(Coroutine[Any, Any, None]):
             reply(id, self._answer)
         self._forget()
         # Who keeps the task, to cancel it later or to find something by it, shares it with nobody.
-        kept = references != getrefcount(task) or weak_references != getweakrefcount(task)
+        kept = references != getrefcount(self.task) or weak_references != getweakrefcount(task)
         if not kept and runs.spare is None and not runs.ended and self._is_fresh():
             runs.spare = self
             return

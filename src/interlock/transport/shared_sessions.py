@@ -104,7 +104,7 @@ class SharedSessions(Sessions):
     async def _delete(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         await self._bring(call, headers, principal)
         session = self._named(call, headers, principal)
-        await self._sharing.state.delete(self._key(session.id), owner=owner_of(principal))
+        await self._sharing.state.delete(self._sharing.session_key(session.id), owner=owner_of(principal))
         session.finish()
         await self._sharing.colleagues.tell_all(Mail("ended", session.id))
         await call.refuse(ENDED)
@@ -156,15 +156,12 @@ class SharedSessions(Sessions):
         seconds = self._bounds.idle * _SLACK
         return SharedSession(id, principal, self._around, address, self._sharing, seconds)
 
-    def _key(self, id: str) -> str:
-        return f"{self._sharing.space}/session/{id}"
-
     async def _bring(self, call: HttpCall, headers: Headers, principal: Principal) -> None:
         """The session that is asked for as it is now, or nothing where it is not any more."""
         id = asked_session(headers)
         if id is None:
             return
-        entry = await self._sharing.state.get(self._key(id), owner=owner_of(principal))
+        entry = await self._sharing.state.get(self._sharing.session_key(id), owner=owner_of(principal))
         self._now(asyncio.get_running_loop())
         session = self._by_id.get(id)
         if entry is None:
@@ -212,7 +209,7 @@ class SharedSessions(Sessions):
 
     async def _keep(self, session: SharedSession) -> None:
         """Write what has changed, on top of what others wrote meanwhile, and let them know."""
-        key, owner = self._key(session.id), owner_of(session.principal)
+        key, owner = self._sharing.session_key(session.id), owner_of(session.principal)
         while session.edition != session.kept and (mine := session.record()) is not None:
             until, known = time.time() + self._patience(session) * _SLACK, session.version
             edition = session.edition
@@ -324,7 +321,7 @@ class SharedSessions(Sessions):
         session = self._here(mail)
         if session is None or mail.sender == self._sharing.colleagues.number:
             return
-        entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
+        entry = await self._sharing.state.get(self._sharing.session_key(session.id), owner=owner_of(session.principal))
         if entry is None or (session.version < entry.version and not self._adopt(session, entry)):
             session.finish()
 
@@ -387,7 +384,7 @@ class SharedSessions(Sessions):
 
     async def _look_after(self, session: SharedSession) -> None:
         """What is in use lasts; what has ended elsewhere, or is not used here, is forgotten here."""
-        entry = await self._sharing.state.get(self._key(session.id), owner=owner_of(session.principal))
+        entry = await self._sharing.state.get(self._sharing.session_key(session.id), owner=owner_of(session.principal))
         if entry is None:
             session.finish()
         elif session.busy:

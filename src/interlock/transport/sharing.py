@@ -53,7 +53,9 @@ class Sharing:
         self.on_lapse: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """Called when this worker has its lease back after it did not renew it in time: others may have reported that
         its calls are lost."""
-        self._heard: dict[str, Heard] = {}
+        self.on_principal_end: Callable[[Callable[[Principal], bool]], None] | None = None
+        """Ends what this process holds of the principals for which its argument is true."""
+        self._heard: dict[str, Heard] = {"principal_end": self._principal_ended}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._joining: asyncio.Task[None] | None = None
         self._errands: set[asyncio.Task[None]] = set()
@@ -108,6 +110,21 @@ class Sharing:
     def _lapsed(self) -> None:
         for each in self.on_lapse:
             self.spawn(each())
+
+    def session_key(self, id: str) -> str:
+        """Where the record of a session is kept; with "", where all of them begin."""
+        return f"{self.space}/session/{id}"
+
+    async def end_principal(self, principal: Principal) -> None:
+        """Delete the records first, so that no worker serves these sessions again; then all workers end their part."""
+        owner = owner_of(principal)
+        await self.state.delete_owned(self.session_key(""), owner=owner)
+        await self.colleagues.tell_all(Mail("principal_end", data=owner.encode()))
+
+    async def _principal_ended(self, mail: Mail) -> None:
+        owner = mail.data.decode()
+        if self.on_principal_end is not None and mail.sender != self.colleagues.number:
+            self.on_principal_end(lambda principal: owner_of(principal) == owner)
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin what nobody waits for; it has its time when the process stops."""

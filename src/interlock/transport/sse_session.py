@@ -68,7 +68,7 @@ class SseSession(Posting):
         self._receiver.fail(told)
 
     async def _hear(self, response: Response) -> None:
-        parser = EventParser(self._limits.message_bytes)
+        parser = EventParser(self._limits.max_event_bytes)
         async for chunk in response.content.iter_any():
             for event in _events(parser, chunk):
                 if self._where is None:

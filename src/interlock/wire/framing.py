@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["LineFramer", "Oversized"]
+__all__ = ["LineFramer", "Oversized", "joined"]
 
 
 class Oversized:
@@ -23,14 +23,23 @@ class Oversized:
 _KEPT: Final = 1024  # of an oversized line, enough to find its id
 
 
+def joined(beginning: bytes | bytearray, *more: bytes) -> bytearray:
+    """All of it in one place, which takes as much memory as it has bytes: kept apart, two bytes at a time would take
+    twenty times as much. `beginning` is not used again."""
+    whole = beginning if isinstance(beginning, bytearray) else bytearray(beginning)
+    for part in more:
+        whole += part
+    return whole
+
+
 class LineFramer:
     """Collects chunks until a newline; skips a line over `limit` and goes on with the next one."""
 
-    __slots__ = ("_beginning", "_limit", "_parts", "_size", "_skipping")
+    __slots__ = ("_beginning", "_limit", "_rest", "_size", "_skipping")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._rest: bytes | bytearray = b""
         self._size = 0
         self._skipping = False
         self._beginning = b""
@@ -55,18 +64,18 @@ class LineFramer:
         self._size += len(part)
         if self._skipping:
             return
-        self._parts.append(part)
+        self._rest = joined(self._rest, part) if self._rest else part
         if self._size > self._limit:
             self._skipping = True
-            self._beginning = b"".join(self._parts)[:_KEPT]
-            self._parts.clear()
+            self._beginning = bytes(self._rest[:_KEPT])
+            self._rest = b""
 
     def _take(self) -> bytes | Oversized:
         if self._skipping:
             whole: bytes | Oversized = Oversized(self._beginning, self._size)
         else:
-            whole = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
+            whole = bytes(self._rest)
+        self._rest = b""
         self._size = 0
         self._skipping = False
         return whole

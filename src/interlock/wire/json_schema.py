@@ -7,7 +7,7 @@ of the schema is refused when the check is made, so that no schema passes as per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import msgspec
 from .errors import LocalError
 from .parts import parts_of
 from .schema_bounds import MOST_STEPS, Effort, effort_of
+from .unique_items import UniqueItems
 
 __all__ = ["DIALECTS", "Check", "Mismatch", "Problem", "check_and_effort", "validator_of"]
 
@@ -31,6 +32,8 @@ LONGEST_MESSAGE = 300
 MOST_EXPLAINED = 500  # steps
 MOST_LISTED = 2_000  # parts of a value of which several problems are looked for
 MOST_BACKTRACKING = 10_000  # of a pattern on one text; what takes more does not fit
+MAX_COMPARED = 100_000  # parts of a value of which items are compared with each other: some 50 ms
+_KEYWORDS = {"uniqueItems": UniqueItems}  # in place of the library's own
 LARGEST_PATTERN = 1024 * 1024  # bytes of a compiled pattern; a schema with a larger one is not used
 
 Check = Callable[[Any], None]
@@ -68,22 +71,34 @@ def check_and_effort(schema: Mapping[str, Any] | bool, what: str = "schema") -> 
         raise LocalError(f"{what}: {error}") from None
     validator = _validator(schema, what)
     is_valid: Callable[[Any], bool] = validator.is_valid
+    compares = any(each.get("uniqueItems") is True for each in _objects_in(schema))
 
     def check(value: Any) -> None:
+        if compares and parts_of(value, MAX_COMPARED) > MAX_COMPARED:
+            told = f"too large to be compared item by item (uniqueItems): more than {MAX_COMPARED:,} values"
+            raise Mismatch([Problem((), told)])
         if effort.growth > 1 and effort.of(value) > MOST_STEPS:
             raise Mismatch([Problem((), "nested too deep to be checked")])
         try:
-            fits = is_valid(value)
-        except ValueError as error:  # no JSON: keys that are no strings, objects of other types
-            raise Mismatch([Problem((), str(error)[:LONGEST_MESSAGE])]) from None
-        if not fits:
-            raise Mismatch(_problems(validator, value, effort))
+            if is_valid(value):
+                return
+            problems = _problems(validator, value, effort)
+        except ValueError as error:  # not JSON: keys that are not strings, half characters, objects of other types
+            problems = [Problem((), str(error)[:LONGEST_MESSAGE])]
+        raise Mismatch(problems)
 
     return check, effort
 
 
 def _check_dialect(schema: Any, what: str) -> None:
     """basic/index#implementation-requirements: say clearly what is not supported, inside too."""
+    for part in _objects_in(schema):
+        if "$schema" in part and (part is schema or "$id" in part):
+            _check_named(part["$schema"], what)
+
+
+def _objects_in(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The schema, and every object inside of it."""
     pending: list[Any] = [schema]
     while pending:
         part = pending.pop()
@@ -91,8 +106,7 @@ def _check_dialect(schema: Any, what: str) -> None:
             pending += cast("list[Any]", part)
         elif isinstance(part, Mapping):
             members = cast("Mapping[str, Any]", part)
-            if "$schema" in members and (part is schema or "$id" in members):
-                _check_named(members["$schema"], what)
+            yield members
             pending += members.values()
 
 
@@ -109,7 +123,7 @@ def _validator(schema: Mapping[str, Any] | bool, what: str) -> Any:
     plain = schema if isinstance(schema, bool) else dict(schema)
     patterns = library.FancyRegexOptions(backtrack_limit=MOST_BACKTRACKING, size_limit=LARGEST_PATTERN)
     try:
-        return library.validator_for(plain, retriever=_refuse_remote, pattern_options=patterns)
+        return library.validator_for(plain, retriever=_refuse_remote, pattern_options=patterns, keywords=_KEYWORDS)
     except (ValueError, TypeError, RecursionError) as error:
         reason = str(getattr(error, "message", error)).splitlines()[0]
         path = _pointer(getattr(error, "instance_path", ()) or ())

@@ -14,6 +14,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     message_bytes: int = 64 * MIB
     """A longer message in: skipped up to its end and reported. A longer one out: `MessageTooLarge`."""
+    event_bytes: int = 8 * MIB
+    """Of one server-sent event that a client reads: it must be held until its end comes, on each stream that a server
+    opens. A longer one is refused as soon as it is longer; an answer in one piece may have `message_bytes`."""
     depth: int = 128
     """Nesting of JSON; deeper is refused with -32700."""
     id_bytes: int = 512
@@ -30,6 +33,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes waiting from which notifications wait for the peer to read."""
     stderr_bytes: int = 8 * 1024
     """How much of a child's stderr is kept for error messages."""
+
+    @property
+    def max_event_bytes(self) -> int:
+        """An event holds one message, and no more than that may be."""
+        return min(self.event_bytes, self.message_bytes)
 
 
 DEFAULT_LIMITS = Limits()

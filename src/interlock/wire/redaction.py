@@ -1,7 +1,7 @@
 """What looks like a secret is taken out of text that leaves the process (server/utilities/logging#security).
 
-No pattern knows every secret, nor what is personal: whoever logs is responsible, this catches what slips through. All
-patterns are of bounded or possessive parts, so that the time is linear in the text, whoever wrote it.
+No pattern knows every secret, nor what is personal: the code that logs is responsible, this catches what slips through.
+Parts of a pattern are bounded, or the next character alone decides how it goes on: the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ _WORDS = (
     r"passwords?|passwd|passphrase|pwd|secret|token|credentials?|authorization"
     r"|api[_ -]?key|access[_ -]?key|private[_ -]?key|secret[_ -]?key|session[_ -]?id"
 )
-_VALUE = (
-    r"""(?:"[^"]{0,4096}+"?|'[^']{0,4096}+'?|(?:(?:basic|bearer|digest|token)\s{1,4}+)?[^\s,;&"'<>{}\]]{1,4096}+)"""
-)
+_VALUE = r"""(?:"[^"]{0,4096}"?|'[^']{0,4096}'?|(?:(?:basic|bearer|digest|token)\s{1,4})?[^\s,;&"'<>{}\]]{1,4096})"""
 _PREFIXES = (
     r"sk-|sk_live_|sk_test_|rk_live_|whsec_|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|ya29\."
     r"|npm_|pypi-|hf_|dop_v1_|shpat_|SG\.|dckr_pat_|lin_api_"
 )
-_KEY_BLOCK = (
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----END))*+(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----)?"
+_KEY_BLOCK = (  # to the end of the text, where it has none of its own
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|(?=-----END)|\Z)"
 )
-_BEARER = r"\b(bearer\s{1,4}+)(?:[\w.~+/=-]{16,}+|(?=[A-Za-z.~+/=_-]{0,15}\d)[\w.~+/=-]{6,}+)"
-_PREFIXED = rf"(?<![\w-])(?:{_PREFIXES})[\w.-]{{12,}}+"
-_SIGNED = r"(?<![\w-])eyJ[\w-]{6,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"  # a JSON web token
+_BEARER = r"\b(bearer\s{1,4})(?:[\w.~+/=-]{16,}|(?=[A-Za-z.~+/=_-]{0,15}\d)[\w.~+/=-]{6,})"
+_PREFIXED = rf"(?<![\w-])(?:{_PREFIXES})[\w.-]{{12,}}"
+_SIGNED = r"(?<![\w-])eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?"  # a JSON web token
 _BEGINNINGS = (  # of what `_PREFIXES` finds, in small letters
     *("sk-", "sk_live_", "sk_test_", "rk_live_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     *("glpat-", "xox", "xapp-", "akia", "asia", "aiza", "ya29.", "npm_", "pypi-", "hf_", "dop_v1_", "shpat_", "sg."),
@@ -42,7 +41,7 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str], str]] = [
     (("private key",), pattern(_KEY_BLOCK), REDACTED),
     (
         ("cookie",),
-        pattern(r"((?:set-)?cookie\s{0,4}:\s{0,4})[^\r\n]{1,4096}+", re.IGNORECASE),
+        pattern(r"((?:set-)?cookie\s{0,4}:\s{0,4})[^\r\n]{1,4096}", re.IGNORECASE),
         rf"\1{REDACTED}",
     ),
     (
@@ -55,7 +54,7 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str], str]] = [
     (("://",), pattern(r"(://[^\s/@:?#]{0,256}:)[^\s/@]{1,256}@"), rf"\1{REDACTED}@"),
     (
         ("key=", "sig=", "signature=", "code="),
-        pattern(r"([?&](?:key|sig|signature|code)=)[^\s&#]{1,4096}+", re.IGNORECASE),
+        pattern(r"([?&](?:key|sig|signature|code)=)[^\s&#]{1,4096}", re.IGNORECASE),
         rf"\1{REDACTED}",
     ),
     (_BEGINNINGS, pattern(_PREFIXED, re.ASCII), REDACTED),

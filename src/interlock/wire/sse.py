@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from .errors import MessageTooLarge
+from .framing import joined
 
 __all__ = ["Event", "EventParser", "encode_event", "COMMENT"]
 
@@ -37,18 +38,21 @@ def encode_event(data: bytes, *, id: str | None = None, retry: int | None = None
 
 
 class EventParser:
-    """Collects chunks; every event is given once it is complete. More than `limit` bytes unfinished are refused."""
+    """Collects chunks; every event is given once it is complete. More than `limit` bytes unfinished are refused.
+
+    What is unfinished takes about as much memory as it has bytes, in however many chunks and lines it comes.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []  # of a line that is not finished
+        self._rest: bytes | bytearray = b""  # of a line that is not finished
         self._began = False
         self._after_cr = False
         self._held = 0  # bytes of the unfinished event
         self._clear()
 
     def _clear(self) -> None:
-        self._data: list[bytes] = []
+        self._data: bytes | bytearray | None = None
         self._name = ""
         self._id: str | None = None
         self._retry: int | None = None
@@ -67,15 +71,15 @@ class EventParser:
         found: list[Event] = []
         self._keep(first)
         for line in lines:
-            self._line(b"".join(self._parts), found)
-            self._parts.clear()
+            self._line(bytes(self._rest), found)
+            self._rest = b""
             self._keep(line)
         return found
 
     def _without_mark(self, chunk: bytes) -> bytes:
         """A byte order mark at the very beginning is no text."""
-        chunk = b"".join(self._parts) + chunk
-        self._parts.clear()
+        chunk = bytes(self._rest) + chunk
+        self._rest = b""
         self._held = 0
         if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
             self._keep(chunk)
@@ -86,21 +90,20 @@ class EventParser:
     def _keep(self, part: bytes) -> None:
         self._held += len(part)
         if self._held > self._limit:
-            raise MessageTooLarge(f"an event of more than {self._limit} bytes")
-        if part:
-            self._parts.append(part)
+            raise MessageTooLarge(f"an event of more than {self._limit} bytes (see Limits.event_bytes)")
+        self._rest = joined(self._rest, part) if self._rest else part
 
     def _line(self, line: bytes, found: list[Event]) -> None:
         if not line:
             self._held = 0
-            if self._data or self._id is not None or self._retry is not None:
-                found.append(Event(b"\n".join(self._data), self._name or "message", self._id, self._retry))
+            if self._data is not None or self._id is not None or self._retry is not None:
+                found.append(Event(bytes(self._data or b""), self._name or "message", self._id, self._retry))
             self._clear()
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._data.append(value)
+            self._data = value if self._data is None else joined(self._data, b"\n", value)
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
         elif field == b"id" and 0 not in value:

@@ -6,33 +6,24 @@ from .patterns import pattern
 
 __all__ = ["has_uri_characters", "is_uri"]
 
-_TRIPLE = "%[0-9A-Fa-f]{2}"
-_UNRESERVED, _SUB_DELIMS = "A-Za-z0-9._~-", "!$&'()*+,;="
-
-
-def _some(characters: str) -> str:
-    """Any number of these or of %XX; possessive, so that nothing is ever read twice."""
-    return f"(?:[{characters}]|{_TRIPLE})*+"
-
-
-_ADDRESS = rf"\[(?:[0-9A-Fa-f:.]+|[vV][0-9A-Fa-f]+\.[{_SUB_DELIMS}:{_UNRESERVED}]+)\]"
-_HOST = rf"(?:{_ADDRESS}|{_some(_SUB_DELIMS + _UNRESERVED)})(?::[0-9]*+)?"
-_USER = f"{_some(_SUB_DELIMS + ':' + _UNRESERVED)}@"
-_PATH = _some("/:@" + _SUB_DELIMS + _UNRESERVED)
-_MORE = _some("/?:@" + _SUB_DELIMS + _UNRESERVED)
-_URI = pattern(
-    rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:{_USER})?{_HOST}(?=[/?#]|\Z)|(?!//)){_PATH}(?:\?{_MORE})?(?:\#{_MORE})?"
-)
-
-
-_CHARACTERS = pattern(rf"[A-Za-z][A-Za-z0-9+.-]*+:(?:[!#$&-;=?@\[\]_a-zA-Z~]|{_TRIPLE})*+")
+# In every part the next character alone decides how it goes on, so that nothing is read twice; and every repetition is
+# of one class of characters, which needs no memory. Hence `%` counts as a character here and is looked at apart.
+_BROKEN_ESCAPE = pattern("%(?![0-9A-Fa-f]{2})")
+_UNRESERVED, _SUB_DELIMS = "%A-Za-z0-9._~-", "!$&'()*+,;="
+_SCHEME = "[A-Za-z][A-Za-z0-9+.-]*:"
+_ADDRESS = rf"\[(?:[0-9A-Fa-f:.]+|[vV][0-9A-Fa-f]+\.[{_SUB_DELIMS}:{_UNRESERVED[1:]}]+)\]"
+_HOST = rf"(?:{_ADDRESS}|[{_SUB_DELIMS}{_UNRESERVED}]*)(?::[0-9]*)?"
+_USER = f"[{_SUB_DELIMS}:{_UNRESERVED}]*@"
+_PATH, _MORE = f"[/:@{_SUB_DELIMS}{_UNRESERVED}]*", f"[/?:@{_SUB_DELIMS}{_UNRESERVED}]*"
+_URI = pattern(rf"{_SCHEME}(?://(?:{_USER})?{_HOST}(?=[/?#]|\Z)|(?!//)){_PATH}(?:\?{_MORE})?(?:\#{_MORE})?")
+_CHARACTERS = pattern(rf"{_SCHEME}[!#$%&-;=?@\[\]_a-zA-Z~]*")
 
 
 def is_uri(text: str) -> bool:
     """A scheme, then authority, path, query and fragment in the characters each of them may have."""
-    return _URI.fullmatch(text) is not None
+    return _URI.fullmatch(text) is not None and _BROKEN_ESCAPE.search(text) is None
 
 
 def has_uri_characters(text: str) -> bool:
     """The same for what others ask for, by its characters alone: people write `note://item:a`, which names no port."""
-    return _CHARACTERS.fullmatch(text) is not None
+    return _CHARACTERS.fullmatch(text) is not None and _BROKEN_ESCAPE.search(text) is None

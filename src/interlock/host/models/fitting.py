@@ -20,8 +20,8 @@ from .pieces import members_of
 
 __all__ = ["Names", "fit_id", "fit_tool", "is_blank", "joined", "picture_type", "sound_type"]
 
-_NAME = pattern(r"[A-Za-z0-9_-]{1,64}+")
-_KEY = pattern(r"[A-Za-z0-9_.-]{1,64}+")
+_NAME = pattern(r"[A-Za-z0-9_-]{1,64}")
+_KEY = pattern(r"[A-Za-z0-9_.-]{1,64}")
 _ODD = pattern(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _LARGEST = 5 * 1024 * 1024  # characters of base64 of one picture, the smaller of the bounds of both services

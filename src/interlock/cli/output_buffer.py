@@ -1,0 +1,96 @@
+"""Output that waits while a question is open: no text of a server can stand between a question and its answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TextIO
+
+from ..wire.display import break_lines
+
+__all__ = ["OUTPUT", "OutputBuffer", "columns_of", "hold_logs"]
+
+_DEFAULT_COLUMNS = 80
+MAX_WAITING = 1_000_000  # characters; what is printed beyond that while a question is open is dropped and counted
+
+
+class OutputBuffer:
+    """Of one terminal. Whatever is printed goes through `write`; a question is asked within `hold`."""
+
+    def __init__(self) -> None:
+        self._questions = 0
+        self._waiting: list[tuple[TextIO, str]] = []
+        self._size = self._dropped = 0
+        self._last: TextIO = sys.stderr
+
+    @property
+    def is_held(self) -> bool:
+        return self._questions > 0
+
+    def write(self, stream: TextIO, text: str) -> None:
+        """Now, or when the question that is open is answered."""
+        if not self._questions:
+            stream.write(text)
+            stream.flush()
+        elif self._size + len(text) > MAX_WAITING:
+            self._dropped, self._last = self._dropped + len(text), stream
+        else:
+            self._waiting.append((stream, text))
+            self._size += len(text)
+
+    @contextmanager
+    def hold(self) -> Generator[None]:
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self._questions:
+                self._release()
+
+    def _release(self) -> None:
+        waiting, dropped = self._waiting, self._dropped
+        self._waiting, self._size, self._dropped = [], 0, 0
+        for stream, text in waiting:
+            self.write(stream, text)
+        if dropped:
+            self.write(self._last, f"({dropped:,} more characters came during the question and are not shown)\n")
+
+
+OUTPUT = OutputBuffer()
+"""Of the terminal that this process has."""
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """How wide a terminal is; None for what is not a terminal."""
+    if not stream.isatty():
+        return None
+    told = os.environ.get("COLUMNS", "")
+    wanted = int(told) if told.isdecimal() and 0 < len(told) < 5 else 0
+    try:
+        found = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):  # it does not tell
+        found = 0
+    return min(filter(None, (wanted, found)), default=_DEFAULT_COLUMNS)
+
+
+class _LogHandler(logging.Handler):
+    """Log records beside the output. They may quote servers, so they wait like everything else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record).replace("\n", "\n  ")
+        OUTPUT.write(self._stream, f"{break_lines(text, columns_of(self._stream))}\n")
+
+
+def hold_logs(debug: bool = False) -> None:
+    """Print log records on stderr, warnings or with `debug` all of them, and never below an open question. A program
+    that has set up logging keeps what it has."""
+    level, text = (logging.DEBUG, "%(name)s %(message)s") if debug else (logging.WARNING, "%(message)s")
+    logging.basicConfig(level=level, format=text, handlers=[_LogHandler(sys.stderr)])

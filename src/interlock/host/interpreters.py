@@ -1,0 +1,106 @@
+"""What an interpreter is given on its command line: code in the words themselves, or a file that holds it.
+
+A question about a launch names the words that are code (dangers.py), and permission for it is bound to the content of a
+script that the words name (launching.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..wire.patterns import pattern
+
+__all__ = ["base_name", "inline_code", "scripts_in"]
+
+_ENDINGS = (".exe", ".cmd", ".bat", ".ps1")
+_VERSION = pattern(r"[0-9][0-9.]*$")
+
+
+class Interpreter(msgspec.Struct, frozen=True):
+    """How it reads its options. Letters are those of short options, which may stand together (`-lc`)."""
+
+    code: str = ""
+    """Letters that are followed by code."""
+    long: tuple[str, ...] = ()
+    """Long options, and words in their place, that are followed by code."""
+    valued: str = ""
+    """Letters that are followed by another word, which is not a script."""
+    module: str = ""
+    """Letters that name a module: there is no script then."""
+    valued_long: tuple[str, ...] = ()
+    """Long options that are followed by another word, which is not a script."""
+    verbs: tuple[str, ...] = ()
+    """Words that may stand before the script."""
+
+
+_SHELL = Interpreter(code="c", long=("--command",), valued="oO")
+_POWERSHELL = Interpreter(long=("-command", "-c", "-encodedcommand", "-enc", "-ec", "-e"))
+_LOADED = ("--require", "--import", "--loader", "--experimental-loader", "--env-file", "--conditions")
+_NODE = Interpreter(code="ep", long=("--eval", "--print"), valued="rC", valued_long=_LOADED, verbs=("run",))
+_INTERPRETERS: dict[str, Interpreter] = {
+    **dict.fromkeys(("python", "pypy", "pythonw", "py"), Interpreter(code="c", valued="WX", module="m")),
+    **dict.fromkeys(("node", "nodejs", "bun", "tsx", "ts-node"), _NODE),
+    **dict.fromkeys(("sh", "bash", "dash", "zsh", "fish", "ksh"), _SHELL),
+    **dict.fromkeys(("powershell", "pwsh"), _POWERSHELL),
+    "cmd": Interpreter(long=("/c", "/k")),
+    "deno": Interpreter(long=("eval",), valued_long=("--config", "--import-map", "--lock"), verbs=("run", "serve")),
+    "perl": Interpreter(code="eE", valued="I"),
+    "ruby": Interpreter(code="e", valued="IrC"),
+    "php": Interpreter(code="rBRE", long=("--run",), valued="cdz"),
+    "lua": Interpreter(code="e", valued="l"),
+    "julia": Interpreter(code="eE", long=("--eval", "--print")),
+    "rscript": Interpreter(code="e"),
+    "osascript": Interpreter(code="e", valued="l"),
+    "uv": Interpreter(valued_long=("--with", "--python", "--project", "--env-file", "--from"), verbs=("run",)),
+}
+
+
+def base_name(word: str) -> str:
+    """What a program is called, wherever it is: `/usr/bin/Python3.exe` is `python3`."""
+    name = word.replace("\\", "/").rpartition("/")[2].lower()
+    return next((name[: -len(ending)] for ending in _ENDINGS if name.endswith(ending)), name)
+
+
+def inline_code(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Programs among the words that run code which stands in the words: each with the option that says so."""
+    return [(program, option) for program, option, _ in _readings(words) if option]
+
+
+def scripts_in(words: Sequence[str]) -> list[str]:
+    """The words that interpreters among them take for a file with code."""
+    return [script for _, _, script in _readings(words) if script]
+
+
+def _readings(words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    for number, word in enumerate(words):
+        name = base_name(word)
+        interpreter = _INTERPRETERS.get(name) or _INTERPRETERS.get(_VERSION.sub("", name))
+        if interpreter is not None:
+            yield word, *_read(interpreter, words[number + 1 :])
+
+
+def _read(interpreter: Interpreter, words: Sequence[str]) -> tuple[str, str]:
+    """The option before the code, or the script; neither where there is neither."""
+    rest = [*words]
+    while rest:
+        word = rest.pop(0)
+        if word.partition("=")[0].lower() in interpreter.long:
+            return word.partition("=")[0], ""
+        if word == "--":
+            return "", rest[0] if rest else ""
+        if word.startswith("--") or word in interpreter.verbs:
+            del rest[: word in interpreter.valued_long]
+            continue
+        if not word.startswith("-"):
+            return "", word
+        for place, letter in enumerate(word[1:], 2):
+            if letter in interpreter.code:
+                return word[:place], ""
+            if letter in interpreter.module:
+                return "", ""
+            if letter in interpreter.valued:
+                del rest[: place == len(word)]
+                break
+    return "", ""
