@@ -977,3 +977,29 @@ async def test_a_server_that_is_stopped_leaves_nothing_of_its_sessions():
             while await standing.chunk():
                 pass  # its end comes by itself
     assert len(house.app._sessions) == 0 and house.cancelled == ["wait"]
+
+
+# --- a name twice in one object ---
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({}, False),
+        ({"strict_json": True}, True),
+        ({"limits": Limits(strict_json=True)}, True),
+        ({"authenticate": lambda headers: Principal("issuer", "ada")}, True),
+        ({"authenticate": lambda headers: Principal("issuer", "ada"), "strict_json": False}, False),
+    ],
+)
+async def test_it_is_refused_where_it_matters_who_asks(options, refused):
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    twice = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","name":"hi"}}'
+    async with House(**options) as house:
+        opened = await post(house.app, hello, {"mcp-protocol-version": None, "mcp-method": None}).answer()
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
+        answer = await post(house.app, twice, session).answer()
+    assert answer.status == (400 if refused else 200)
+    assert refused or answer.json["result"]["content"][0]["text"] == "hi"
+    assert not refused or (answer.json["id"], answer.error["code"]) == (2, -32600)

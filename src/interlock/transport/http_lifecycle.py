@@ -32,7 +32,6 @@ class HttpLifecycle:
         self,
         handler: Handler,
         calls: Collection[HttpCall],
-        *,
         drain: float,
         sharing: Sharing | None,
         sessions: Sessions | None,

@@ -29,3 +29,4 @@ class HttpOptions(TypedDict, total=False):
     health: str | None
     always_stream: bool
     trusted_proxies: Iterable[str]
+    strict_json: bool | None

@@ -60,20 +60,18 @@ _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.E
 
 
 class HttpApp:
-    """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
+    """`handler` at one path. Every caller is anonymous unless `auth` (tokens) or `authenticate` (a hook) is given.
 
-    `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests and as many
-    streams of change notices (a sixteenth for one caller) are served at once, further ones are refused with 503.
-    Clients of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless one.
-    GET `health` says whether new requests are taken, to everybody; None leaves it out.
-    With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
+    `allowed_hosts` are the names of this server beside the loopback ones, `allowed_origins` those whose pages may call
+    it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
+    streams of change notices (a sixteenth for one caller), are served at once, further ones get 503. Clients of the
+    handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    GET `health` tells all callers whether new requests are taken; None leaves it out. `always_stream` answers with a
+    stream wherever clients read them. `strict_json` refuses JSON objects with a name twice: by default where headers or
+    tokens decide on a message. Processes with one `state`, a store or its path, are one endpoint for all sessions.
 
     `trusted_proxies` are the addresses whose `X-Forwarded-For` is believed; by default none.
     Under an ASGI server that stops, calls in flight have `drain` seconds to end; `run` has its own.
-
-    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
-    any of them serves any request of any session.
     """
 
     def __init__(
@@ -91,6 +89,7 @@ class HttpApp:
         state: Shared | None = None,
         health: str | None = "/health",
         always_stream: bool = False,
+        strict_json: bool | None = None,
         trusted_proxies: Iterable[str] = (),
         drain: float = DRAIN,
         limits: Limits = DEFAULT_LIMITS,
@@ -105,7 +104,8 @@ class HttpApp:
         self.body_bytes = body_bytes
         self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
-        self._limits = limits
+        self._limits = limits = limits.with_strict_json(strict_json, self._admission.asks)
+        self._stateless_limits = limits.with_strict_json(strict_json, True)  # its headers repeat what the body says
         spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
@@ -119,10 +119,9 @@ class HttpApp:
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
-            strict = bool(getattr(handler, "strict", False))
-            common: Any = {"limits": limits, "lives": lives_of(handler), "strict": strict}
-            common["ids"] = SessionIds(endpoint_name(handler, path), shared=self.shared)
-            common["watching"] = Shares(ALL_WATCHED_BYTES)
+            ids = SessionIds(endpoint_name(handler, path), shared=self.shared)
+            common: Any = {"limits": limits, "lives": lives_of(handler), "ids": ids}
+            common |= {"strict": bool(getattr(handler, "strict", False)), "watching": Shares(ALL_WATCHED_BYTES)}
             own: Any = {"bounds": sessions, "at_once": always_stream, **common}
             self._sessions = sessions_of(self._sharing, outer, spoken, **own)
             self._old = old_of(self._sharing, outer, spoken, seats=Shares(sessions.most, sessions.each), **common)
@@ -133,8 +132,7 @@ class HttpApp:
         self._calls: set[HttpCall] = set()
         self._streams = Shares(limits.in_flight, max(1, limits.in_flight // _STREAM_SHARE))
         self._unfinished = Shares(max(_MAX_UNFINISHED_BYTES, 8 * body_bytes))
-        parts: Any = {"sharing": self._sharing, "sessions": self._sessions, "old": self._old}
-        self._lifecycle = HttpLifecycle(handler, self._calls, drain=drain, **parts)
+        self._lifecycle = HttpLifecycle(handler, self._calls, drain, self._sharing, self._sessions, self._old)
         self._beat = Beat(timing.watch, self._lifecycle.watch_listener)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -380,7 +378,7 @@ class HttpApp:
     async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
         """A message of the stateless era; `OfSession` if it turns out to be none."""
         try:
-            frame = read_frame(body, self._limits)
+            frame = read_frame(body, self._stateless_limits)
             if frame.method is UNSET:
                 raise BadFrame(InvalidRequest("Responses are not posted: nothing was asked"))
         except BadFrame as bad:
