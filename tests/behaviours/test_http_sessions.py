@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from urllib.parse import urljoin
 
 import pytest
 
@@ -309,7 +310,7 @@ async def test_old_clients_find_their_two_endpoints():
             await stream.heard(2)
             (told,) = events_of(stream)
             assert told.name == "endpoint"
-            places.append(told.data.decode())
+            places.append(urljoin("/sse", told.data.decode()))
         for number, (stream, place) in enumerate(zip(streams, places, strict=True)):
             assert (await old(house.app, "POST", place, hello | {"id": number}).answer()).status == 202
             await stream.heard(3)
