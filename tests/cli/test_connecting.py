@@ -41,7 +41,7 @@ def test_every_option_is_in_the_help():
 def test_a_timeout_is_for_silence_and_for_opening():
     found = options(LOCAL, timeout=5.0)
     assert (found["timeout"].idle, found["connect_timeout"], found["probe_timeout"]) == (5.0, 5.0, 2.5)
-    assert options(LOCAL)["probe_timeout"] == 10.0
+    assert options(LOCAL)["probe_timeout"] == 3.0
 
 
 def test_without_a_terminal_nobody_can_be_asked(monkeypatch):

@@ -150,7 +150,7 @@ def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]
         "revision": words.options.get("revision"),
         "timeout": Patience(idle=seconds),
         "connect_timeout": seconds,
-        "probe_timeout": min(10.0, seconds / 2),
+        "probe_timeout": min(3.0, seconds / 2),
         **_of_url(words, aim),
     }
     if "log" in words.options:
@@ -207,7 +207,7 @@ def failure_of(error: InterlockError, *, opened: bool) -> Failure:
     message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
     cause = _cause(error.__cause__, message)
     if tail:
-        last = "\n".join(f"    {plain(line)}" for line in tail.splitlines()[-8:])
+        last = "\n".join(f"    {plain(line)}" for line in tail.splitlines())
         cause = f"{cause + '; ' if cause else ''}the server's process said last:\n{last}"
     return Failure(message, code=code, cause=cause, hint=hint)
 

@@ -31,7 +31,7 @@ log = logging.getLogger("interlock.host")
 State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped", "removed"]
 """`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it, `removed`
 for good."""
-_ATTEMPTS = 3  # to start it for the first time; later its connection is supervised (docs/supervision.md)
+_ATTEMPTS = 3  # to connect to a URL for the first time; later its connection is supervised (docs/supervision.md)
 _FIRST_PAUSE = 1.0  # seconds before the second attempt, four times as many before each further one
 _TURN_SECONDS = 5.0  # that one start may keep others from beginning
 _RESTART = "start it with host.restart(server)"
@@ -200,7 +200,9 @@ class Member:
             except Denied as denied:
                 self._to("refused", denied)
             except InterlockError as error:
-                tried_enough = is_hopeless(error) or attempt == _ATTEMPTS
+                # The client has started a program a second time already where that could help.
+                is_program = self.launch is not None and bool(self.launch.command)
+                tried_enough = is_hopeless(error) or is_program or attempt == _ATTEMPTS
                 self._to("failed" if tried_enough else "recovering", error)
             if self.client is not None or self.state != "recovering":
                 return

@@ -108,8 +108,10 @@ class InterlockError(Exception):
     def explain(self) -> str:
         """All that is known, for people: several lines."""
         said = [str(self)]
-        if self.__cause__ is not None and str(self.__cause__) not in said[0]:
-            said.append(f"because of: {display(str(self.__cause__) or type(self.__cause__).__name__, 500)}")
+        cause = self.__cause__
+        if cause is not None and str(cause) not in said[0]:
+            told = str(cause.args[0]) if isinstance(cause, InterlockError) and cause.stderr else str(cause)
+            said.append(f"because of: {display(told or type(cause).__name__, 500)}")
         if self.hint:
             said.append(f"hint: {self.hint}")
         if self.exit_code is not None and str(self.exit_code) not in said[0]:
