@@ -207,13 +207,20 @@ class EndlessList(RemoteError):
 
 class HttpStatus(RemoteError):
     """The server, or something before it, gave an HTTP status and no JSON-RPC message. What it asks for beside
-    the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came."""
+    the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came. `body`
+    is how the body of the refusal begins, on one line and escaped."""
 
     def __init__(
-        self, message: str, status: int, *, challenge: str | None = None, retry_after: str | None = None
+        self,
+        message: str,
+        status: int,
+        *,
+        challenge: str | None = None,
+        retry_after: str | None = None,
+        body: str = "",
     ) -> None:
         super().__init__(message)
-        self.status, self.challenge, self.retry_after = status, challenge, retry_after
+        self.status, self.challenge, self.retry_after, self.body = status, challenge, retry_after, body
 
 
 class AuthRequired(HttpStatus):
