@@ -14,6 +14,7 @@ from typing import Any
 
 from ..auth.plans import OAuth
 from ..client.client import Client
+from ..client.era_cache import EraCache
 from ..revisions.client_edge import NotOffered
 from ..wire.errors import (
     AuthorizationFailed,
@@ -153,6 +154,8 @@ def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]
         "probe_timeout": min(3.0, seconds / 2),
         **_of_url(words, aim),
     }
+    if not aim.is_remote:
+        found["verdicts"] = EraCache(state_folder() / "eras")
     if "log" in words.options:
         found |= {"log_level": words.options["log"], "on_log": _shown_log(progress)}
     terminal = terminal_or_none()

@@ -19,6 +19,7 @@ from ..client.client import Client
 from ..client.config import ServerEntry
 from ..client.listening import Change
 from ..client.supervisor import StateChange, Supervision, is_hopeless
+from ..revisions.probing import Verdicts
 from ..wire.display import display
 from ..wire.errors import CallTimeout, InterlockError, LocalError
 from ..wire.link import Patience
@@ -90,6 +91,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """How many may begin at once."""
     busy: Callable[[str], bool] = lambda server: False
     """Is the host itself in the middle of something with it?"""
+    verdicts: Verdicts | None = None
+    """What is known about the eras of servers; None: what this process found out."""
 
 
 class Member:
@@ -241,7 +244,9 @@ class Member:
 
     def _client_of(self, target: Any, seat: Seat) -> Client:
         for_url = {"headers": seat.headers, "auth": seat.auth, "allowed_hosts": seat.allowed_hosts}
-        options = {name: value for name, value in for_url.items() if value}
+        options: dict[str, Any] = {name: value for name, value in for_url.items() if value}
+        if self._hooks.verdicts is not None:
+            options["verdicts"] = self._hooks.verdicts
         return Client(
             target,
             revision=seat.revision,
