@@ -243,7 +243,9 @@ def _code_and_hint(error: InterlockError, opened: bool) -> tuple[int, str]:
         case ConnectionEnded():
             return UNREACHABLE, f"try again{_LOOK}"
         case HandshakeFailed() | HttpStatus() | RemoteError() if not opened:
-            return UNREACHABLE, f"is this an MCP server?{_LOOK}"
+            own = vars(error).get("hint", "")  # what else was tried, which its class does not know
+            tried = f"{own.replace('revision=', '--revision')}; " if own else ""
+            return UNREACHABLE, f"{tried}is this an MCP server?{_LOOK}"
         case RemoteError():
             return BROKEN, f"this is a mistake of the server{_LOOK}"
         case _:
