@@ -39,7 +39,7 @@ from .output_buffer import hold_logs
 from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
-from .state_folder import tokens_folder
+from .state_folder import state_folder, tokens_folder
 from .terminal import Terminal, terminal_or_none
 from .words import Kind, Number, Words, read_words
 
