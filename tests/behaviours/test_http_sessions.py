@@ -330,3 +330,42 @@ async def test_old_endpoints_are_guarded_like_the_new_one(verb, path):
     async with House(authenticate=lambda headers: HttpRefusal(401)) as house:
         assert (await old(house.app, verb, path, {}, origin="http://evil.example").answer()).status == 403
         assert (await old(house.app, verb, path, {}).answer()).status == 401
+
+
+# --- what other clients get wrong ---
+
+
+@every
+@pytest.mark.parametrize("version", ["", "2099-01-01", "latest", "DRAFT-2026-v1"])
+async def test_initialize_is_negotiated_whatever_unknown_version_its_header_names(revision, version):
+    async with House() as house:
+        hello = house.session(revision).hello
+        talk = await send(house.app, "POST", hello, mcp_protocol_version=version).answer()
+        assert (talk.status, talk.json["result"]["protocolVersion"]) == (200, revision)
+        assert talk.headers["mcp-session-id"]
+        other = {**hello, "method": "tools/list", "params": {}}
+        assert (await send(house.app, "POST", other, mcp_protocol_version=version).answer()).status == 400
+
+
+@newest
+async def test_a_header_that_names_the_stateless_era_needs_its_envelope(revision):
+    async with House() as house:
+        hello = house.session(revision).hello
+        talk = await send(house.app, "POST", hello, mcp_protocol_version="2026-07-28").answer()
+        assert (talk.status, talk.error["code"]) == (400, -32602)
+
+
+@newest
+async def test_an_array_with_initialize_is_told_to_send_it_alone(revision):
+    async with House() as house:
+        talk = await send(house.app, "POST", [house.session(revision).hello]).answer()
+        assert (talk.status, talk.error["code"]) == (400, -32600)
+        assert talk.error["message"] == "A POST holds one message, not an array: send initialize by itself"
+
+
+@every
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create"])
+async def test_a_request_in_the_wrong_direction_says_so(revision, method):
+    async with House() as house, house.session(revision) as peer:
+        told = (await peer.call(method).answer()).json["error"]
+        assert told["code"] == -32601 and "goes from a server to its client" in told["message"]

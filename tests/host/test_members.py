@@ -1,6 +1,7 @@
 """host/members.py: one server of a host: its states, its budget, its end."""
 
 import asyncio
+import sys
 
 import msgspec
 import pytest
@@ -100,6 +101,16 @@ async def test_of_one_that_left_nothing_is_heard_and_nothing_begins():
     with pytest.raises(Unavailable, match="'notes' is removed") as caught:
         await member.connected()
     assert "host.add" in caught.value.hint
+
+
+async def test_a_program_that_dies_is_not_started_again_by_the_host(tmp_path):
+    """Its client has done so already where that could help: two starts are the most."""
+    starts = tmp_path / "starts"
+    program = f"open({str(starts)!r}, 'a').write('x'); import sys; sys.stdin.readline(); sys.exit('no database')"
+    member = await started(House().member([sys.executable, "-c", program], revision=None))
+    assert member.state == "failed" and member.starts == 1
+    assert "no database" in str(member.cause) and member.cause.exit_code == 1
+    assert starts.read_text() == "xx"
 
 
 @virtual_time

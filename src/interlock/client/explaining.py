@@ -31,6 +31,7 @@ def opening_error(error: InterlockError) -> InterlockError:
         return error
     failed = HandshakeFailed(f"the server was reached, and did not begin as MCP servers do: {error}")
     failed.__cause__ = error
+    failed.hint = vars(error).get("hint", failed.hint)  # what was found out on the way says more
     return failed
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from ..wire.errors import BadFrame, InternalError
+from ..wire.errors import BadFrame, InternalError, InvalidRequest, Refused
 from ..wire.frames import is_batch, read_batch, read_frame
 from ..wire.limits import Limits
 from ..wire.meta import PROTOCOL_VERSION
@@ -21,6 +21,7 @@ __all__ = [
     "check_version",
     "event_id",
     "is_outside",
+    "refusal_of",
     "seen_event",
 ]
 
@@ -55,6 +56,14 @@ def asks(body: bytes, limits: Limits) -> bool:
     except BadFrame:
         return True
     return any(isinstance(each, BadFrame) or (each.method is not UNSET and each.id is not UNSET) for each in frames)
+
+
+def refusal_of(bad: BadFrame, body: bytes) -> Refused:
+    """The answer to a body outside of sessions that is not one message."""
+    refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
+    if is_batch(body) and isinstance(refused, InvalidRequest):
+        return InvalidRequest("A POST holds one message, not an array: send initialize by itself")
+    return refused
 
 
 def asked_session(headers: Headers) -> str | None:

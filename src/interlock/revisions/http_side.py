@@ -22,6 +22,7 @@ from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.null_members import without_nulls
 from ..wire.types.capabilities import ClientCapabilities
 from .answering import refuse
 from .asker import Asker
@@ -31,7 +32,7 @@ from .opening import version_in
 from .param_headers import ParamHeader
 from .revision import Era, Revision
 from .stateless_server import StatelessServer, check_envelope
-from .table import NEWEST, OFFICIAL_METHODS, names_of
+from .table import NEWEST, OFFICIAL_METHODS, REVISIONS, names_of
 
 __all__ = ["HttpSide", "OfSession"]
 
@@ -85,6 +86,9 @@ class HttpSide:
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         except _UNREADABLE as error:
+            shorter = without_nulls(frame, row.decoder.decode)
+            if shorter is not None:
+                return self.request(shorter, headers, principal, outlet)
             return self._second_look(frame, id, raw, headers, principal, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
         try:
@@ -102,7 +106,10 @@ class HttpSide:
     def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
         """A request that names no version in its body: stateless and broken, or of the handshake era."""
         said = headers.routing(VERSION)
-        if is_modern(said):
+        # The version of a session is not known before `initialize` is answered: a header that does not name a version
+        # we know is left to the negotiation.
+        is_negotiated = frame.method == "initialize" and said not in REVISIONS
+        if is_modern(said) and not is_negotiated:
             raise InvalidParams(f"params._meta must hold {PROTOCOL_VERSION}: every request brings its envelope")
         self._handshake(frame, raw, said)
 

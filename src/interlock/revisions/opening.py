@@ -21,6 +21,7 @@ from ..wire.json_reader import read_json
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, TRACE_KEYS, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.null_members import without_nulls
 from .answering import refuse
 from .asker import Asker
 from .handshake_server import HandshakeServer
@@ -111,6 +112,9 @@ class ServerSide:
         try:
             params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            shorter = without_nulls(frame, METHODS.get(method, AUTHOR_METHOD).decoder.decode)
+            if shorter is not None:
+                return self.request(shorter, outlet)
             return self._second_look(frame, id, raw, error, outlet), None
         meta: RequestMeta = params.meta or NO_META
         edge: Any = self._handshake if meta.version is UNSET else self._stateless

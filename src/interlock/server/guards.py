@@ -10,7 +10,7 @@ from weakref import WeakSet
 from ..revisions.shaping import plain
 from ..state.rate_table import RateTable
 from ..wire.errors import LocalError
-from ..wire.exchange import Exchange, Filter, Handler, Result
+from ..wire.exchange import Among, BadArguments, Exchange, Filter, Handler, Result
 from .bounds import Concurrency, Gate, bounded, check_seconds, gate_of
 from .calling import Caller
 from .rate_limits import HTTP_LIMITS, Buckets, RateLimits, rate_limited
@@ -124,9 +124,18 @@ def _sanitized(handler: Handler, sanitize: Sanitize) -> Handler:
         clean = await found if inspect.isawaitable(found) else found
         if not isinstance(clean, dict):  # pyright: ignore[reportUnnecessaryIsInstance] - an author's function
             raise LocalError("sanitize gave no result: return the dict, changed or not")
-        return clean
+        return _marked_like(result, clean)
 
     return sanitized
+
+
+def _marked_like(result: Result, clean: dict[str, Any]) -> Result:
+    """The rewritten result, as what the first one was: older revisions refuse wrong arguments (-32602) and wrap
+    structured output by its tool's declaration, whatever `sanitize` made of the text."""
+    output = clean.get("structuredContent")
+    if type(result.get("structuredContent")) is Among and isinstance(output, dict):
+        clean = {**clean, "structuredContent": Among(cast("dict[str, Any]", output))}
+    return BadArguments(clean) if type(result) is BadArguments else clean
 
 
 def _redacted(handler: Handler, redact: Redact) -> Handler:

@@ -25,6 +25,7 @@ from ..wire.redaction import REDACTED
 from .lines import LineChannel
 from .pipes import FdReader
 from .process_tree import MARK_VARIABLE, descendants, end_marked, end_strays, end_tree, kill_group, new_mark
+from .stderr_excerpt import MAX_REPORT_BYTES, quote_stderr
 
 __all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
 
@@ -114,7 +115,8 @@ class _Tail:
         self._size = size
         self._command = command
         hide = command.hide if command is not None else ()
-        self._most = size + max((len(secret.encode()) for secret in hide), default=0)  # none is cut in the middle
+        # Room for what is not quoted; and no secret is cut in the middle.
+        self._most = size + MAX_REPORT_BYTES + max((len(secret.encode()) for secret in hide), default=0)
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
@@ -123,9 +125,11 @@ class _Tail:
             del self._kept[: len(self._kept) - self._most]
 
     def text(self) -> str:
-        """For people: control characters are escaped, line breaks stay."""
+        """What an error quotes: control characters are escaped, line breaks stay."""
         text = self._kept.decode("utf-8", "replace")
-        lines = (self._command.hidden(text)[-self._size :] if self._command is not None else text).splitlines()
+        if self._command is not None:
+            text = self._command.hidden(text)
+        lines = quote_stderr(text)[-self._size :].splitlines()
         return "\n".join(display(line, self._size) for line in lines).strip()
 
 
@@ -261,6 +265,11 @@ class ChildChannel:
             self._lines.lose(error)
 
     # --- the channel ------------------------------------------------------------------------------
+
+    @property
+    def is_unread(self) -> bool:
+        """True where it is known that the process has not read anything from its stdin, before its end or at it."""
+        return self._lines is not None and self._lines.is_unread
 
     def send(self, message: bytes) -> int | None:
         assert self._lines is not None

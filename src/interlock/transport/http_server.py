@@ -17,7 +17,7 @@ from msgspec import UNSET
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of, rather_events
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
-from ..revisions.http_session_rules import SESSION, asks, is_outside
+from ..revisions.http_session_rules import SESSION, asks, is_outside, refusal_of
 from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
@@ -384,8 +384,7 @@ class HttpApp:
         except BadFrame as bad:
             if self._sessions is not None and SESSION in headers.values:
                 raise OfSession from None
-            refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
-            await call.answer(encode_error(bad.id, refused))
+            await call.answer(encode_error(bad.id, refusal_of(bad, body)))
             return
         if frame.id is UNSET:
             await self._hear(call, frame, headers, principal)
