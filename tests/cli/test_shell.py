@@ -250,6 +250,7 @@ async def test_a_server_never_gets_what_is_typed_at_the_prompt(tmp_path):
         await person.sees("nosy> ")
         person.type("call login password=secret\n")
         await person.sees("no tool 'login'")
+        await person.sees("nosy> ")
         person.type("\x04")
         assert await person.process.wait() == 0
     given = {answer["id"]: answer["result"] for answer in map(json.loads, answers.read_text().splitlines())}
