@@ -15,6 +15,7 @@ from interlock.wire.errors import ConnectionLost, HttpStatus, SessionGone
 from support.http_handshake import asked, ended, final, handshake, old_server, sse
 from support.http_peer import HttpPeer, chunked, http, notice
 from support.http_session_talk import NEWEST, answered, events, of, ok, talking, until
+from support.idle import until_idle
 
 SESSIONS = ["2025-03-26", "2025-06-18", NEWEST]
 in_every_session = pytest.mark.parametrize("revision", SESSIONS)
@@ -144,7 +145,7 @@ async def test_a_server_without_a_stream_of_its_own_is_no_error(revision, caplog
         async with talking(script, revision=revision) as (client, peer):
             await until(lambda: of(peer, "GET"))
             assert (await client.call_tool("t")).text == "ok"
-            await asyncio.sleep(0.05)  # it would have asked again by now
+            await until_idle()  # it would have asked again by now
     assert len(of(peer, "GET")) == 1
     assert caplog.text == ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from urllib.parse import urljoin
 
 import pytest
 
@@ -12,6 +13,7 @@ from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, post
+from support.idle import until_idle
 from support.sessions import BOTH, OverSession, events_of, said, send
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -145,7 +147,7 @@ async def test_a_stream_carries_what_belongs_to_its_request_and_ends_with_the_an
     async with House() as house, house.session(revision) as peer:
         standing, talk = peer.get(), peer.tool("steps", 7)
         await talk.heard(2)
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert not talk.complete  # not before the answer
         house.server.tool(lambda: "x", name="more")
         house.go.set()
@@ -191,7 +193,7 @@ async def test_ids_name_their_stream_and_lead_to_no_other(revision):
             await talk.task
         house.go.set()
         await house.ran.wait()
-        await asyncio.sleep(0.05)
+        await until_idle()
         ids = [event.id for talk in talks for event in events_of(talk)]
         assert len(set(ids)) == len(ids)
         for talk, id in zip(talks, (7, 8), strict=True):
@@ -308,7 +310,7 @@ async def test_old_clients_find_their_two_endpoints():
             await stream.heard(2)
             (told,) = events_of(stream)
             assert told.name == "endpoint"
-            places.append(told.data.decode())
+            places.append(urljoin("/sse", told.data.decode()))
         for number, (stream, place) in enumerate(zip(streams, places, strict=True)):
             assert (await old(house.app, "POST", place, hello | {"id": number}).answer()).status == 202
             await stream.heard(3)

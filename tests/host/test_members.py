@@ -305,9 +305,10 @@ async def test_what_the_host_does_with_it_is_not_idleness():
     await member.stop()
 
 
+@virtual_time
 async def test_only_programs_are_stopped_for_idleness():
     member = await started(House().member(Server("in"), revision=None, idle_seconds=0.01))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(100)
     assert member.state == "ready"
     await member.stop()
 

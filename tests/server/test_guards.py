@@ -10,6 +10,7 @@ from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Peer, Principal
 from interlock.wire.types.content import TextContent
 from support.doubles import Spoken
+from support.idle import until_idle
 
 
 async def handler(exchange):
@@ -100,7 +101,7 @@ async def test_a_server_bounds_all_its_tools_together():
 
     async with Client(server) as client:
         calls = [asyncio.ensure_future(client.call_tool(name, {})) for name in ("one", "other")]
-        await asyncio.sleep(0.01)
+        await until_idle()
         refused = await client.call_tool("one", {})
         assert refused.is_error and "The tool one is busy" in refused.content[0].text
         assert (await client.list_tools())[0].name == "one"  # only calls are bounded
@@ -119,7 +120,7 @@ async def test_a_tool_has_a_bound_of_its_own():
 
     async with Client(server) as client:
         calls = [asyncio.ensure_future(client.call_tool("alone", {"number": number})) for number in range(3)]
-        await asyncio.sleep(0.01)
+        await until_idle()
         assert running == [0]
         go.set()
         assert [(await each).content[0].text for each in calls] == ["0", "1", "2"]

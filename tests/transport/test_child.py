@@ -383,9 +383,9 @@ def test_what_is_hidden_is_not_cut_in_the_middle():
 def test_a_fork_does_not_end_the_children_of_its_parent():
     pid = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"], start_new_session=True)
     try:
-        _give_up(os.getpid() + 1, pid.pid, [])
+        _give_up(os.getpid() + 1, pid.pid, "mark", [])
         assert pid.poll() is None
-        _give_up(os.getpid(), pid.pid, [])
+        _give_up(os.getpid(), pid.pid, "mark", [])
         assert pid.wait(20) == -signal.SIGKILL
     finally:
         pid.kill()

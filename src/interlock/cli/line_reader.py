@@ -59,9 +59,9 @@ class LineReader:
     def _line(self, shown: str) -> str | None:
         try:
             if sys.stdin.isatty():
-                return input(shown)
+                return _decode_again(input(shown))
             line = sys.stdin.readline()
-            return line.rstrip("\n") if line else None
+            return _decode_again(line.rstrip("\n")) if line else None
         except (EOFError, KeyboardInterrupt, ValueError):  # Ctrl-D, or the terminal is gone
             return None
 
@@ -83,6 +83,11 @@ class LineReader:
         """Keep what was typed."""
         if self._editor is not None and self._history is not None:
             keep_history(self._editor, self._history)
+
+
+def _decode_again(line: str) -> str:
+    """Terminals speak UTF-8 also where the locale does not, and Python kept its bytes as lone surrogates."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # --- the line editor ------------------------------------------------------------------------------

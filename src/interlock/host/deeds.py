@@ -16,6 +16,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Principal
+from ..wire.json_reader import read_own_json
 from ..wire.types.tools import ToolAnnotations
 
 __all__ = [
@@ -53,7 +54,6 @@ Decision = Literal["allow", "ask", "deny"]
 Scope = Literal["once", "session", "always"]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_decode = msgspec.json.Decoder().decode
 _put = object.__setattr__
 _MOST_MATTERS = 4096
 _LONGEST_KEPT = 1024  # characters of a name or a title, which are a server's
@@ -199,7 +199,7 @@ class Deed:
     @property
     def arguments(self) -> Any:
         """A copy of its own for everyone who asks."""
-        return _decode(self.payload)
+        return read_own_json(self.payload)
 
     @property
     def digest(self) -> str:

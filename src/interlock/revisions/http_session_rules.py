@@ -4,8 +4,6 @@ event a client has seen last (2025-11-25 basic/transports). Pure: it reads heade
 
 from __future__ import annotations
 
-import secrets
-
 from msgspec import UNSET
 
 from ..wire.errors import BadFrame, InternalError
@@ -23,12 +21,11 @@ __all__ = [
     "check_version",
     "event_id",
     "is_outside",
-    "new_id",
     "seen_event",
 ]
 
 SESSION, SEEN = b"mcp-session-id", b"last-event-id"
-_LONGEST_ID = 128  # of a session id that is looked up at all; ours have 43 characters
+_LONGEST_ID = 128  # of a session id that is looked up at all; ours have 59 characters
 _LONGEST_EVENT = 32
 _ENVELOPE = PROTOCOL_VERSION.encode()
 
@@ -44,11 +41,6 @@ class TurnedAway(Exception):
     def __init__(self, refusal: HttpRefusal) -> None:
         super().__init__(refusal.status)
         self.refusal = refusal
-
-
-def new_id() -> str:
-    """256 random bits in visible ASCII (#session-management asks for that, and for no fewer than can be guessed)."""
-    return secrets.token_urlsafe(32)
 
 
 def is_outside(body: bytes) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET, Raw
 
+from ..wire.decoders import decoder
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
 from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
@@ -26,6 +27,7 @@ from .answering import refuse
 from .asker import Asker
 from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
 from .offering import offers
+from .opening import version_in
 from .param_headers import ParamHeader
 from .revision import Era, Revision
 from .stateless_server import StatelessServer, check_envelope
@@ -36,7 +38,7 @@ __all__ = ["HttpSide", "OfSession"]
 log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
 _members = msgspec.json.Decoder(dict[str, Raw])
-_metas = msgspec.json.Decoder(RequestMeta)
+_metas = decoder(RequestMeta)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress", "notifications/initialized"})
 
@@ -77,7 +79,11 @@ class HttpSide:
         raw = frame.params if frame.params is not UNSET else _NOTHING
         row = METHODS.get(method, AUTHOR_METHOD)
         try:
+            if method == "initialize" and self._sessions and version_in(raw) is UNSET:
+                self._without_envelope(frame, raw, headers)  # its session reads the params: once is enough
             params = row.decoder.decode(raw)
+        except Refused as refused:
+            return refuse(NEWEST, id, refused)
         except _UNREADABLE as error:
             return self._second_look(frame, id, raw, headers, principal, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META

@@ -15,6 +15,7 @@ import msgspec
 from ..wire.errors import InvalidParams
 from ..wire.exchange import Among, BadArguments, Result
 from ..wire.frames import encode
+from ..wire.json_reader import read_own_json
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from .revision import Revision
@@ -114,7 +115,7 @@ def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """Raw bytes and nouns, at any depth, as dicts, lists and scalars."""
-    return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode(value))
+    return read_own_json(value if isinstance(value, msgspec.Raw) else encode(value))
 
 
 def _with_object_output(result: Result) -> Result:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from weakref import WeakSet
 
 from ..revisions.shaping import plain
+from ..state.rate_table import RateTable
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Filter, Handler, Result
 from .bounds import Concurrency, Gate, bounded, check_seconds, gate_of
@@ -47,6 +48,7 @@ class Guards:
         self._limits = rate_limits
         self._buckets: WeakSet[Buckets] = WeakSet()
         self._workers = 1
+        self._table: tuple[RateTable | None, str] = (None, "")
         if rate_limits is not None:
             rate_limits.check()
         self._sanitize, self._redact = sanitize, redact
@@ -96,10 +98,18 @@ class Guards:
         limited = rate_limited(handler, limits, local=local, made=made)
         self._buckets.update(made)
         self.spread(self._workers)
+        self.share_rates(*self._table)
         return limited
 
+    def share_rates(self, table: RateTable | None, endpoint: str) -> None:
+        """Count rates in `table`, together with the other workers of `endpoint`; None counts in this process."""
+        self._table = table, endpoint
+        for buckets in self._buckets:
+            buckets.share(table, endpoint)
+
     def spread(self, workers: int) -> None:
-        """This process is one of so many that serve the same callers: each of them allows its part of every rate."""
+        """This process is one of so many that serve the same callers: each of them allows its part of every rate,
+        unless they count together."""
         self._workers = workers
         for buckets in self._buckets:
             buckets.spread(workers)

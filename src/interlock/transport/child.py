@@ -24,7 +24,7 @@ from ..wire.link import Receiver
 from ..wire.redaction import REDACTED
 from .lines import LineChannel
 from .pipes import FdReader
-from .process_tree import descendants, end_strays, end_tree, kill_group
+from .process_tree import MARK_VARIABLE, descendants, end_marked, end_strays, end_tree, kill_group, new_mark
 
 __all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
 
@@ -143,6 +143,7 @@ class ChildChannel:
         self._limits = limits
         self._on_stderr = on_stderr
         self._stderr = _Tail(limits.stderr_bytes, command)
+        self._mark, self._marks = new_mark()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: LineChannel | None = None
         self._errors: FdReader | None = None
@@ -169,7 +170,7 @@ class ChildChannel:
         self._receiver = receiver
         process = self._process = self._spawn()
         # If nobody ever closes us, the group still goes when this object or the interpreter does.
-        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._descriptors)
+        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._mark, self._descriptors)
         assert process.stdin and process.stdout and process.stderr
         stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
         for stream in (process.stdin, process.stdout, process.stderr):
@@ -193,7 +194,7 @@ class ChildChannel:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=command.environment(),
+                env={**command.environment(), MARK_VARIABLE: self._marks},
                 cwd=command.cwd,
                 start_new_session=True,
                 bufsize=0,
@@ -240,7 +241,8 @@ class ChildChannel:
             log.exception("! handling the last words of pid %s failed", process.pid)
         if self._errors is not None:
             self._errors.close()
-        process.wait()
+        if process.wait() < 0:
+            end_marked(self._mark)  # killed: it could not end what it had detached
         self._descriptors.clear()
         if self._release is not None:
             self._release.detach()
@@ -307,10 +309,11 @@ class ChildChannel:
             self._lines.lose(ConnectionClosed("the connection was closed"))
 
 
-def _give_up(owner: int, pid: int, descriptors: list[int]) -> None:
+def _give_up(owner: int, pid: int, mark: str, descriptors: list[int]) -> None:
     if os.getpid() != owner:
         return  # we are a fork of its owner, which still uses it
     kill_group(pid)
+    end_marked(mark)
     for descriptor in descriptors:
         try:
             os.close(descriptor)
