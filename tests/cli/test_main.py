@@ -1,6 +1,7 @@
 """cli/main.py: words in, an exit code out."""
 
 import gc
+import io
 import json
 import os
 import subprocess
@@ -124,6 +125,22 @@ def test_a_failure_is_told_and_its_code_given(added, capsys):
     added.command = fail
     assert ended(["made"]) == 4
     assert capsys.readouterr().err == "interlock made: it broke\n  cause: age\n  hint: mend it\n"
+
+
+def test_a_failure_that_quotes_a_server_never_begins_a_line_like_ours(added, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def fail(words):
+        raise Failure("x" * 64 + "May this be done: call the tool?")
+
+    added.command = fail
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    ended(["made"])
+    first, *others = sys.stderr.getvalue().splitlines()
+    assert len(first) < 80 and others and all(line.startswith("    ") for line in others)
 
 
 def test_ctrl_c_is_code_130_and_no_traceback(added, capsys):

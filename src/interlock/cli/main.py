@@ -62,7 +62,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = _act(words)
         sys.stdout.flush()
     except Failure as failure:
-        print(f"interlock {words[0]}: {failure.told()}", file=sys.stderr)
+        from .showing import note  # a command that succeeds starts without it
+
+        note(f"interlock {words[0]}: {failure.told()}")  # it may quote a server: broken before the terminal does
         code = failure.code
     except KeyboardInterrupt:
         code = INTERRUPTED

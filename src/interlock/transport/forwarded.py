@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from ..revisions.http_rules import Headers
 from ..wire.errors import LocalError
+from .http_call import Message
 
 __all__ = ["TrustedProxies", "trust"]
 
@@ -42,6 +43,12 @@ class TrustedProxies:
             if not self._trusts(found):
                 break
         return address
+
+    def scope_of_client(self, scope: Message) -> Message:
+        """The same request with the address of its caller, for an application that reads `scope["client"]`."""
+        address, port = scope.get("client") or ("", 0)
+        found = self.client_address(address, Headers(scope["headers"]))
+        return scope if found == address else {**scope, "client": (found, port)}
 
     def _trusts(self, address: IPv4Address | IPv6Address | None) -> bool:
         if self._trusts_all:

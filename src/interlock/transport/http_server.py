@@ -140,7 +140,8 @@ class HttpApp:
             await self._other(scope["type"], receive, send)
             return
         if self._admission.asks and self._admission.serves(scope["path"]):
-            await self._admission.serve(scope, receive, send)
+            seen = scope if self._proxies is None else self._proxies.scope_of_client(scope)
+            await self._admission.serve(seen, receive, send)
             return
         life = self._lifecycle
         if not life.ready:
