@@ -39,6 +39,12 @@ TOLERATED = {
     r"clientInfo/icons/0/theme is": "identity is for display only; an unknown theme concerns no server",
     r"params/inputResponses": "answers to questions nobody asked are ignored (2026-07-28 patterns/mrtr)",
     r"params/requestState is": "this server hands out no state, so it reads none",
+    r"params/(_meta|_meta/progressToken|arguments|cursor|notifications/resourceSubscriptions) is null": (
+        "null for an optional member is read as missing: many clients write out what they do not have"
+    ),
+    r"params/(capabilities/(elicitation|experimental|roots|sampling)|clientInfo/[a-zU]+) is null": (
+        "the same in initialize; a name or version that is null is missing, and refused"
+    ),
     r"params/task(/ttl)? is": "tasks are not declared: the member is one of the unknown ones, which are ignored",
 }
 

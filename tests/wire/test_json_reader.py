@@ -379,6 +379,7 @@ SOURCE = Path(interlock.__file__).parent
 PLAIN = {  # where msgspec itself decodes JSON: into types without floats and `Any`, or what this program has written
     "wire/frames.py": "frames, whose params and results stay raw",
     "wire/json_reader.py": "the reader",
+    "wire/null_members.py": "raw members",
     "revisions/http_side.py": "raw members, a text",
     "revisions/opening.py": "raw members",
     "server/passing.py": "raw members",
@@ -398,6 +399,7 @@ PLAIN = {  # where msgspec itself decodes JSON: into types without floats and `A
     "auth/user_login.py": "device cookies that it has sealed",
     "auth/client_store.py": "entries of its own",
     "auth/grant_store.py": "entries of its own",
+    "client/era_cache.py": "a file of its own",
     "host/pins.py": "files of its own",
     "host/leaves.py": "files of its own",
 }

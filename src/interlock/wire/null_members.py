@@ -21,7 +21,9 @@ from .meta import PROTOCOL_VERSION
 __all__ = ["without_nulls"]
 
 _ENVELOPE = PROTOCOL_VERSION.partition("/")[0] + "/"  # how the names of its members begin
-MAX_NULLS = 32  # members that are taken out of one request
+MAX_NULLS = 16  # members that are taken out of one request; each means another look at all of it
+MAX_NULLS_OF_LARGE = 4
+LARGE = 64 * 1024  # bytes of params
 _NULL = re.compile(r"got `null` - at `\$\.(.+)`$")
 _members = msgspec.json.Decoder(dict[str, Raw])
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -32,7 +34,7 @@ def without_nulls(frame: Frame, decode: Callable[[Any], Any]) -> Frame | None:
     if frame.params is UNSET:
         return None
     first = params = bytes(frame.params)
-    for _ in range(MAX_NULLS):
+    for _ in range(MAX_NULLS if len(params) <= LARGE else MAX_NULLS_OF_LARGE):
         try:
             decode(params)
         except msgspec.ValidationError as error:
