@@ -23,8 +23,9 @@ import msgspec
 
 from ..client.config import ServerEntry, entry_in
 from ..transport.child import Command
+from ..transport.environment import is_proxy_variable, proxy_secrets, redact_proxy
 from ..wire.errors import LocalError
-from ..wire.redaction import REDACTED, redact_secrets
+from ..wire.redaction import REDACTED, redact_secrets, redact_url_passwords
 from .code_variables import decides_code
 from .diffs import escaped
 from .interpreters import scripts_in
@@ -122,12 +123,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def _hidden(self, word: str) -> str:
         for secret in self.hide:
             word = word.replace(secret, REDACTED)
-        return word
+        return redact_url_passwords(word)
 
 
 def _without_secrets(name: str, value: str) -> str:
     """By its looks, or by its name."""
-    [shown] = redact_secrets({name: value}).values()
+    [shown] = redact_secrets({name: redact_proxy(value) if is_proxy_variable(name) else value}).values()
     return str(shown)
 
 
@@ -192,7 +193,7 @@ def _of_command(server: str, command: Command, sources: Mapping[str, str] | None
         deciding=deciding,
         sources={what: where for what, where in origins.items() if what.removeprefix("variable ") not in deciding},
         contents=_contents(program, command.args, cwd),
-        hide=command.hide,
+        hide=(*command.hide, *proxy_secrets(os.environ)),  # a configuration's own are no reason to hide an argument
     )
 
 
