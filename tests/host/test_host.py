@@ -376,6 +376,27 @@ async def test_what_servers_log_is_told_from_a_level_on():
     assert [notice.name for notice in user.notices if notice.kind == "log"] == ["error"]
 
 
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+    told = []
+    server = Server("s")
+
+    @server.tool
+    async def look(ctx: Context) -> str:
+        return ",".join(root.uri for root in await ctx.roots())
+
+    @server.notification("notifications/roots/list_changed")
+    async def changed():
+        told.append("changed")
+
+    async with Host({"s": Seat(server, revision="2025-11-25")}, policy=ALL, user=ScriptedUser(True)) as host:
+        if asks_first:
+            assert (await host.call_tool("s__look")).text == ""
+        await host.roots.set([tmp_path])
+        await until(lambda: told)
+        assert (await host.call_tool("s__look")).text == tmp_path.resolve().as_uri()
+
+
 async def test_roots_are_told_and_their_changes_too(tmp_path):
     told = []
     server, user = Server("s"), ScriptedUser(True)
@@ -395,3 +416,17 @@ async def test_roots_are_told_and_their_changes_too(tmp_path):
         await host.roots.set([tmp_path / "more"])
         await until(lambda: told)
         assert (await host.call_tool("s__look")).text.endswith("/more")
+
+
+async def test_the_fields_of_a_form_reach_the_user_in_the_order_of_their_author():
+    server, user = Server("s"), ScriptedUser(True, fill={"action": "decline"})
+    fields = {name: {"type": "string", "title": name.upper()} for name in ("name", "email", "age", "zip", "city")}
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        return str(await ctx.elicit("Who?", {"type": "object", "properties": fields}))
+
+    async with Host({"s": server}, policy=ALL, user=user) as host:
+        assert "declined" in (await host.call_tool("s__ask")).text
+    [(_, (_, _, schema))] = [each for each in user.seen if each[0] == "fill"]
+    assert [*schema["properties"]] == [*fields]

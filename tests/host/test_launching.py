@@ -245,7 +245,7 @@ def test_a_proxy_of_a_configuration_is_bound_and_shown_without_its_password(monk
     given = launch(
         "tool", "--proxy=http://me:other-word@there", "my-own-word", env={"HTTPS_PROXY": "ann:secret@evil:8"}
     )
-    assert "HTTPS_PROXY = '[redacted]@evil:8'" in given.text and given.arguments["deciding"] == {
+    assert 'HTTPS_PROXY = "[redacted]@evil:8"' in given.text and given.arguments["deciding"] == {
         "HTTPS_PROXY": "[redacted]@evil:8"
     }
     assert "--proxy=http://me:[redacted]@there" in given.text
@@ -258,7 +258,7 @@ def test_code_cannot_be_hidden_as_a_password():
     shown = launch("sh", "-c", "x://a:$(touch${IFS}file)@b").text
     assert "$(touch${IFS}file)" in shown
     proxied = launch("sh", "-c", "touch$IFS/x", env={"HTTP_PROXY": "http://a:touch$IFS/x@h"}).text
-    assert "[2] 'touch$IFS/x'" in proxied
+    assert '[2] "touch$IFS/x"' in proxied
 
 
 def test_the_users_own_proxy_is_not_bound(monkeypatch):
