@@ -276,12 +276,39 @@ async def test_a_refused_review_leaves_it_there():
 
 
 async def test_what_was_approved_is_so_the_next_time(tmp_path):
-    user = ScriptedUser(True)
+    user = ScriptedUser(Leave(granted=True, scope="always"))
     for _ in range(2):
         async with Host({"s": server_of("x", instructions="i")}, user=user, home=tmp_path) as host:
             assert [*host.catalogue.tools] == ["s__x"] and host.catalogue.instructions == {"s": "i"}
-    assert len(user.asks) == 1
+    assert len(user.asks) == 1 and user.asks[0].scopes == ("once", "always")
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_was_approved_once_is_asked_about_the_next_time(tmp_path):
+    user = ScriptedUser(True)
+    for _ in range(2):
+        async with Host({"s": server_of("x")}, user=user, home=tmp_path) as host:
+            await host.restart("s")  # within one program it stays approved
+            assert [*host.catalogue.tools] == ["s__x"]
+    assert [ask.deed.kind for ask in user.asks] == ["definitions", "definitions"]
+
+
+async def test_an_approval_shows_the_tokens_that_the_catalogue_counts():
+    user = ScriptedUser(True)
+    server = server_of("pay", instructions="Be brief and kind.")
+
+    @server.prompt
+    def greet(name: str) -> str:
+        """Costs a model nothing until it is used."""
+        return name
+
+    async with Host({"a": server_of("x"), "s": server}, user=user) as host:
+        shown = {ask.deed.server: ask.shown for ask in user.asks}
+        for name, cost in host.catalogue.costs().items():
+            assert f"about {cost} tokens in all" in shown[name]
+        tool = host.catalogue.tools["s__pay"]
+        assert f'tool "pay" (about {host.catalogue.cost(tool)} tokens)' in shown["s"]
+        assert 'prompt "greet"\n' in shown["s"]
 
 
 async def test_names_that_several_servers_use_are_told_once():

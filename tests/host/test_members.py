@@ -5,11 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from interlock import CallTimeout, ConfigError, Patience, Server, Supervision
+from interlock import CallTimeout, Command, ConfigError, Patience, Server, Supervision
 from interlock.client.listening import Change
+from interlock.host import members
 from interlock.host.deeds import Deed, Denied
 from interlock.host.members import Hooks, Member, Seat, Unavailable
-from interlock.wire.errors import ConnectionLost, LocalError
+from interlock.wire.errors import ConnectionLost, LocalError, SpawnFailed
 from support.children import alive, command_of, write_server
 from support.doubles import Channel
 from support.mortal import Mortal
@@ -146,17 +147,19 @@ async def test_without_leave_nothing_is_started():
         raise Denied(Deed("launch", launch.server, launch.digest), "the user said no")
 
     house = House(leave=no)
-    member = await started(house.member(["no-such-program"]))
+    member = await started(house.member(["sh"]))
     assert member.state == "refused" and member.starts == 0
     with pytest.raises(Unavailable, match="the user said no"):
         await member.connected()
 
 
 @virtual_time
-async def test_the_time_of_the_person_is_not_the_time_of_the_server():
+async def test_the_time_of_the_person_is_not_the_time_of_the_server(tmp_path):
     said = asyncio.Event()
     house = House(leave=lambda launch: said.wait())
-    member = house.member(["no-such-program"], start_seconds=1)
+    (tmp_path / "broken").write_bytes(b"neither a script nor a program")
+    (tmp_path / "broken").chmod(0o700)
+    member = house.member([str(tmp_path / "broken")], start_seconds=1)
     member.begin()
     await asyncio.sleep(500)
     assert member.state == "waiting"
@@ -166,6 +169,43 @@ async def test_the_time_of_the_person_is_not_the_time_of_the_server():
     await member.settled()
     assert member.starts == 1
     await member.stop()
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (["no-such-program"], 'could not start "no-such-program": no such program'),
+        (Command.of(["sh"], cwd="/no/such/folder"), 'there is no folder "/no/such/folder"'),
+    ],
+    ids=["program", "folder"],
+)
+async def test_what_cannot_be_found_is_not_asked_about_and_tried_once(target, told):
+    house = House()
+    member = await started(house.member(target))
+    assert not house.launches and house.states == ["failed"]
+    assert isinstance(member.cause, SpawnFailed) and told in str(member.cause)
+
+
+async def test_one_yes_is_for_all_attempts_of_one_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
+    house = House()
+    member = house.member(command_of(write_server(tmp_path, "import sys; sys.exit(3)  # no loop")))
+    member.begin()
+    await until(lambda: member.state == "failed")
+    assert member.starts > 1 and len(house.launches) == 1
+    member.begin()
+    await until(lambda: len(house.launches) == 2)  # another start is another question
+    await member.stop()
+
+
+async def test_what_changes_between_two_attempts_is_asked_about_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
+    path, house = write_server(tmp_path, "import sys; sys.exit(3)  # no loop"), House()
+    numbers = iter(range(100))
+    member = Member("notes", lambda: Seat(command_of(path, str(next(numbers))), supervision=QUIET), house.hooks)
+    member.begin()
+    await until(lambda: member.state == "failed")
+    assert len({launch.digest for launch in house.launches}) == len(house.launches) == member.starts > 1
 
 
 @virtual_time

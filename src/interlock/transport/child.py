@@ -55,7 +55,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     def hidden(self, text: str) -> str:
         """`text` as it may be shown."""
-        for secret in self._secrets():
+        for secret in _secrets_of(self):
             text = text.replace(secret, REDACTED)
         return redact_url_passwords(text)
 
@@ -71,9 +71,10 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
             mine = {"PYTHONUTF8": "1", **minimal_environment(os.environ)}
         return {**mine, **(self.env or {})}
 
-    def _secrets(self) -> list[str]:
-        """Texts that are replaced wherever something of this program is shown."""
-        return [*self.hide, *proxy_secrets(self.environment())]
+
+def _secrets_of(command: Command) -> list[str]:
+    """Texts that are replaced wherever something of the program is shown."""
+    return [*command.hide, *proxy_secrets(command.environment())]
 
 
 class _Tail:
@@ -82,7 +83,7 @@ class _Tail:
     def __init__(self, size: int, command: Command | None = None) -> None:
         self._size = size
         self._command = command
-        secrets = command._secrets() if command is not None else ()
+        secrets = _secrets_of(command) if command is not None else ()
         longest = max((len(secret.encode("utf-8", "surrogateescape")) for secret in secrets), default=0)
         self._most = size + longest  # none is cut in the middle
         self._kept = bytearray()
