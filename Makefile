@@ -5,7 +5,8 @@ SUITES ?= bookworm sid
 PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test pythons debian-pythons check format docs bench faults conformance coverage-spec clean
+.PHONY: run test pythons debian-pythons lowest newest environments check format docs bench faults conformance \
+  coverage-spec clean
 
 run: .venv/ready
 	$(PY) examples/tour.py
@@ -20,6 +21,12 @@ pythons: .venv/ready
 
 debian-pythons: .venv/ready
 	$(PY) tools/pythons.py $(addprefix --debian=,$(SUITES)) $(addprefix --only=,$(ONLY)) $(ARGUMENTS)
+
+lowest newest: .venv/ready
+	$(PY) tools/dependency_bounds.py $@ $(TESTS)
+
+environments: .venv/ready
+	$(PY) tools/environments.py $(TESTS)
 
 check: .venv/ready
 	.venv/bin/ruff format --check .
@@ -60,4 +67,4 @@ coverage-spec: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-3.* .venv-docs .cache dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .cache dist .pytest_cache .ruff_cache .hypothesis

@@ -79,4 +79,5 @@ ALL_OPTIONS = {
     *connecting.OPTIONS,
     *("http", "reload", "drain", "connections", "connections-per-address", "health", "no-health", "workers", "state"),
     *("log-level", "port", "allow", "origin", "output", "count", "for", "strict", "always-stream", "heartbeat-timeout"),
+    "forwarded-allow-ips",
 }

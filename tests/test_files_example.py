@@ -76,7 +76,7 @@ async def test_files_are_read_searched_and_written_within_the_roots(served_folde
             "replaced": False,
         }
         assert "is there already" in await refusal(call("write_file", {"path": "sub/new.txt", "text": "x"}))
-        assert (folder / "sub" / "new.txt").read_text() == "Grüße\n"
+        assert (folder / "sub" / "new.txt").read_text(encoding="utf-8") == "Grüße\n"
         again = await call("write_file", {"path": "sub/new.txt", "text": "x", "overwrite": True})
         assert '"replaced":true' in again.text
         assert (await client.read_resource("files:///sub/new.txt"))[0].text == "x"

@@ -152,12 +152,14 @@ def test_there_is_no_cycle_between_modules():
 
 def test_imports_are_late_only_where_it_pays():
     late = {(short(path), module) for path in FILES for module, is_late in imports_in(path, types_too=True) if is_late}
-    # `interlock version` must not pay for a server, nor one command for another (cli/main.py imports them by name). A
-    # server over stdio is started by every launch of a host and must not pay for HTTP, nor for what few servers need.
-    # The protocol is a class of uvicorn's: it exists only where uvicorn and its parser do. Only a name that a file of
-    # the current folder gives needs the gate of a host (50 of 190 ms).
+    # `interlock version` must not pay for a server, nor one command for another (cli/main.py imports them by name), nor
+    # a command that succeeds for the text of a failure. A server over stdio is started by every launch of a host and
+    # must not pay for HTTP, nor for what few servers need. The protocol is a class of uvicorn's: it exists only where
+    # uvicorn and its parser do. Only a name that a file of the current folder gives needs the gate of a host (50 of
+    # 190 ms).
     assert late == {
         ("cli/main.py", "interlock.version"),
+        ("cli/main.py", "interlock.cli.showing"),
         ("cli/pointing.py", "interlock.cli.folder_approval"),
         ("cli/run.py", "interlock.cli.reloading"),
         ("cli/run.py", "interlock.transport.runner"),
@@ -611,3 +613,42 @@ def test_the_public_members_are_these(name):
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_the_parameters_are_these_in_this_order(name):
     assert list(inspect.signature(getattr(interlock, name)).parameters) == PARAMETERS[name].split()
+
+
+# --- tests ---
+
+FIXED_SLEEPS = {  # tests that wait for a time, and why no event tells that it is over
+    "interop/test_our_http_client.py::test_sessions_and_resumed_streams_of_the_typescript_sdk": "a timer of a peer",
+    "support/test_watchdog.py::test_one_that_is_over_is_over_and_the_one_around_it_goes_on": "hanging is the subject",
+    "support/test_watchdog.py::test_who_catches_it_is_told_again": "hanging is the subject",
+    "transport/test_pausing.py::test_a_deadline_does_not_pass_while_it_is_paused": "time that passes is the subject",
+    "transport/test_pausing.py::test_an_end_is_not_put_off": "time that passes is the subject",
+    "transport/test_pausing.py::test_it_passes_afterwards": "time that passes is the subject",
+    "transport/test_shared_sessions.py::test_the_end_of_a_session_cancels_what_runs_at_another_worker": "two threads",
+}
+
+
+def fixed_sleeps_in(path: Path) -> Iterator[str]:
+    """Tests that sleep for a time of their own: not in a loop that asks for something, not in virtual time."""
+    for test in ast.walk(tree_of(path)):
+        if not isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) or not test.name.startswith("test_"):
+            continue
+        virtual = any("virtual_time" in ast.unparse(decorator) for decorator in test.decorator_list)
+        if not virtual and any(map(sleeps, test.body)):
+            yield f"{path.relative_to(TESTS).as_posix()}::{test.name}"
+
+
+def sleeps(node: ast.AST) -> bool:
+    if isinstance(node, ast.While | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return False  # it polls, or it is what a handler does
+    value = node.value if isinstance(node, ast.Expr) else None
+    call = value.value if isinstance(value, ast.Await) else value
+    if isinstance(call, ast.Call) and ast.unparse(call.func) in ("asyncio.sleep", "time.sleep"):
+        return ast.unparse(call.args[0]) != "0"
+    return any(map(sleeps, ast.iter_child_nodes(node)))
+
+
+def test_tests_wait_for_events_and_not_for_time():
+    found = {name for path in sorted(TESTS.rglob("test_*.py")) for name in fixed_sleeps_in(path)}
+    assert found - set(FIXED_SLEEPS) == set(), "use until_idle, virtual_time or an event"
+    assert set(FIXED_SLEEPS) - found == set(), "no longer needed"

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.auth.jwt import BadToken, Times, audiences_of, check_times, read_written, text_of
 from interlock.auth.public_keys import keys_in
+from interlock.auth.signing import base64url
 from support.auth_tokens import NOW, jwk_of, prover, signer, token
 
 KEYS = keys_in([jwk_of(signer)], ["ES256"])
@@ -62,3 +63,28 @@ def test_audiences_and_texts():
     assert audiences_of({"aud": "a"}) == ("a",) and audiences_of({"aud": ["a", "b"]}) == ("a", "b")
     assert audiences_of({"aud": ["a", 1]}) == () == audiences_of({})
     assert text_of({"a": "b"}, "a") == "b" and text_of({"a": 1}, "a") is None and text_of({"a": ""}, "a") is None
+
+
+# --- what is read before the signature is bounded ---
+
+
+def written(header: bytes, claims: bytes) -> str:
+    return f"{base64url(header)}.{base64url(claims)}.{base64url(b'signature')}"
+
+
+def test_a_header_has_a_length():
+    assert read_written(written(b'{"alg":"ES256","kid":"' + b"x" * 2_000 + b'"}', b"{}"))
+    with pytest.raises(BadToken, match="its header is longer than 4096 characters"):
+        read_written(written(b'{"alg":"ES256","kid":"' + b"x" * 4_000 + b'"}', b"{}"))
+
+
+def test_numbers_that_take_long_to_read_are_refused():
+    with pytest.raises(BadToken):
+        read_written(written(b"{}", b'{"a":[' + b"1e300," * 1_900 + b"0]}"))
+
+
+@pytest.mark.parametrize("text", [b'{"a":1,"a":1}', b'{"a":{"b":1,"\\u0062":2}}'])
+def test_no_name_stands_twice(text):
+    for header, claims in ((text, b"{}"), (b"{}", text)):
+        with pytest.raises(BadToken):
+            read_written(written(header, claims))

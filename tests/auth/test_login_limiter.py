@@ -43,6 +43,15 @@ def test_ever_new_names_from_one_address_are_limited():
     assert limiter.take(LoginAttempt("name 1", HOME)) == 0
 
 
+def test_names_that_an_address_may_not_guess_push_no_other_limit_out():
+    limiter = LoginLimiter(Now())
+    device = LoginAttempt("ada", HOME, "stolen")
+    assert guesses_until_refused(limiter, [device] * 9) == 5
+    for number in range(20_001):
+        limiter.take(LoginAttempt(f"name {number}", ELSEWHERE))
+    assert limiter.take(device) > 0
+
+
 def test_an_address_is_the_network_of_one_subscriber():
     limiter = LoginLimiter(Now())
     names = [LoginAttempt(f"name {number}", f"2001:db8::{number:x}") for number in range(100)]

@@ -158,6 +158,39 @@ def test_a_keyring_keeps_them_where_there_is_one(tmp_path, monkeypatch):
         records_of("keyring")
 
 
+def test_the_real_keyring_package_keeps_them(tmp_path):
+    keyring = pytest.importorskip("keyring", reason="keyring is an extra")
+    from keyring.backend import KeyringBackend
+    from keyring.errors import PasswordDeleteError
+
+    kept: dict[tuple[str, str], str] = {}
+
+    class DictBackend(KeyringBackend):
+        priority = 1.0  # type: ignore[assignment]
+
+        def get_password(self, service, username):
+            return kept.get((service, username))
+
+        def set_password(self, service, username, password):
+            kept[service, username] = password
+
+        def delete_password(self, service, username):
+            if kept.pop((service, username), None) is None:
+                raise PasswordDeleteError("not there")
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(DictBackend())
+    try:
+        records = KeyringRecords(locks=tmp_path / "locks")
+        records.save(KEY, None)
+        records.save(KEY, b"1")
+        assert records.load(KEY) == b"1" and kept == {("interlock", KEY): "1"}
+        records.save(KEY, None)
+        assert records.load(KEY) is None and kept == {}
+    finally:
+        keyring.set_keyring(before)
+
+
 def test_what_tokens_means(tmp_path):
     assert isinstance(records_of(None), MemoryRecords)
     assert isinstance(records_of(tmp_path), FileRecords) and isinstance(records_of(str(tmp_path)), FileRecords)

@@ -290,7 +290,7 @@ UNFIT = {"action": "accept", "content": {"row": "seven"}}
 
 @pytest.mark.requirement("MRTR-028", "MRTR-029", "ELICIT-041")
 @pytest.mark.parametrize(
-    "answers", [None, [], 7, "x", {"seat": 12345}, {"seat": {"action": "yes"}}, {"seat": None}, {"seat": UNFIT}]
+    "answers", [[], 7, "x", {"seat": 12345}, {"seat": {"action": "yes"}}, {"seat": None}, {"seat": UNFIT}]
 )
 @over_carriers
 async def test_malformed_answers_are_an_error(carrier, answers):

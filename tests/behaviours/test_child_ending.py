@@ -13,7 +13,7 @@ import pytest
 from interlock import Client
 from interlock.wire.errors import ConnectionEnded, ConnectionLost, PeerClosed
 from interlock.wire.limits import Limits
-from support.children import alive, client_of, exited, words
+from support.children import alive, client_of, exited, words, write_server
 from support.talking import start
 from support.wire_peer import HANDSHAKE, HERE, MODERN, WAIT
 
@@ -34,6 +34,21 @@ def in_group():
 @tool
 def outside():
     return grandchild(start_new_session=True)
+
+@tool
+def daemon():
+    # Forks twice: it is in a session of its own, and no process knows whose it was.
+    ready, up = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if (pid := os.fork()) == 0:
+            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+            os.dup2(0, 1), os.dup2(0, 2)
+            os.execv(sys.executable, [sys.executable, "-S", "-E", "-c", STAY])
+        os.write(up, b"%d" % pid)
+        os._exit(0)
+    os.wait()
+    return int(os.read(ready, 100))
 """
 IGNORES_EOF = "\nserve()\nnote(sys.argv[0] + '.log', 'eof')\nwhile True:\n    time.sleep(60)\n"
 IGNORES_TERM = "\nsignal.signal(signal.SIGTERM, lambda *_: note(sys.argv[0] + '.log', 'term'))\n"
@@ -167,6 +182,70 @@ async def test_a_child_whose_pipes_live_on_in_another_process_is_dead_all_the_sa
     assert told.value.exit_code == 0
     await client.close()
     os.kill(int(words(tmp_path / "server.py.log")[0]), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", ["killed", "ended by us"])
+async def test_a_daemon_of_a_server_that_was_killed_is_ended(tmp_path, how):
+    """It forked twice and is in a session of its own: neither its group nor its parents lead to it."""
+    body = STUBBORN + (IGNORES_TERM + IGNORES_EOF if how == "ended by us" else "")
+    client = client_of(tmp_path, body, close_seconds=0.2, terminate_seconds=0.2)
+    async with client:
+        daemon = await number(client, "daemon")
+        other = await number(client, "daemon")
+        assert alive(daemon) and alive(other)
+        if how == "killed":
+            os.kill(client._edge.link._channel.pid, signal.SIGKILL)
+            await asyncio.gather(exited(daemon), exited(other))
+    await asyncio.gather(exited(daemon), exited(other))
+
+
+async def test_a_daemon_of_one_server_does_not_end_with_another(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    async with client_of(tmp_path / "a", STUBBORN) as one, client_of(tmp_path / "b", STUBBORN) as other:
+        daemons = [await number(client, "daemon") for client in (one, other)]
+        os.kill(one._edge.link._channel.pid, signal.SIGKILL)
+        await exited(daemons[0])
+        assert alive(daemons[1])
+        os.kill(other._edge.link._channel.pid, signal.SIGKILL)
+        await exited(daemons[1])
+
+
+async def test_a_server_that_ends_in_order_may_leave_a_daemon(tmp_path):
+    """As one that opened the user's browser does: it is not ours to end."""
+    async with client_of(tmp_path, STUBBORN) as client:
+        daemon = await number(client, "daemon")
+    assert alive(daemon)
+    os.kill(daemon, signal.SIGKILL)
+    await exited(daemon)
+
+
+HOST = """
+import asyncio, sys
+from interlock import Client, Command
+
+async def main():
+    async with Client(Command.of([sys.executable, "-S", "-E", sys.argv[1]]), revision="2025-11-25") as client:
+        print((await client.call_tool("pid")).text, (await client.call_tool("daemon")).text, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_when_the_host_is_killed_its_server_ends_with_its_input_and_a_daemon_does_not(tmp_path):
+    """What docs/client.md says: no code of ours runs any more, so that only the end of its stdin tells the server."""
+    body = STUBBORN + "\n@tool\ndef pid():\n    return os.getpid()\n"
+    words = [sys.executable, "-c", HOST, str(write_server(tmp_path, body))]
+    host = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    assert host.stdout is not None
+    server, daemon = map(int, (await host.stdout.readline()).split())
+    host.kill()
+    await host.wait()
+    await exited(server)
+    assert alive(daemon)
+    os.kill(daemon, signal.SIGKILL)
+    await exited(daemon)
 
 
 async def test_a_child_that_closes_its_stdout_is_given_up_and_ended(tmp_path):

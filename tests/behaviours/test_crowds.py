@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from interlock import Client, Command, InterlockError, Server
+from support.idle import until_idle
 
 
 async def test_no_notice_of_a_burst_is_lost():
@@ -54,7 +55,7 @@ async def test_every_call_made_while_reconnecting_waits_for_the_new_server(tmp_p
         with pytest.raises(InterlockError):
             await client.call_tool("die")
         first = asyncio.ensure_future(client.call_tool("pid"))
-        await asyncio.sleep(0.02)
+        await until_idle()
         results = await asyncio.gather(first, *(client.call_tool("pid") for _ in range(5)))
         assert len({result.text for result in results}) == 1
 

@@ -22,6 +22,7 @@ from interlock.wire.exchange import Principal
 from interlock.wire.sse import COMMENT
 from support.asgi import CAPABILITIES_KEY, NEWEST, VERSION_KEY, call_tool, envelope, message, post
 from support.http_socket import connection, http, served
+from support.idle import until_idle
 from support.transcripts import Transcript
 from support.virtual_time import virtual_time
 
@@ -273,7 +274,7 @@ async def test_closing_the_stream_cancels_the_request(token):
         async with asyncio.timeout(WAIT):
             await house.stopped.wait()
         steps = house.steps
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert house.steps == steps, "its work has stopped"
         assert house.app.in_flight == 0
 

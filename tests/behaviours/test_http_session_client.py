@@ -13,8 +13,9 @@ from interlock.revisions.probing import Verdicts
 from interlock.transport import event_reader
 from interlock.wire.errors import ConnectionLost, HttpStatus, SessionGone
 from support.http_handshake import asked, ended, final, handshake, old_server, sse
-from support.http_peer import HttpPeer, chunked, http, notice
+from support.http_peer import HttpPeer, chunked, http, notice, refusal
 from support.http_session_talk import NEWEST, answered, events, of, ok, talking, until
+from support.idle import until_idle
 
 SESSIONS = ["2025-03-26", "2025-06-18", NEWEST]
 in_every_session = pytest.mark.parametrize("revision", SESSIONS)
@@ -144,7 +145,7 @@ async def test_a_server_without_a_stream_of_its_own_is_no_error(revision, caplog
         async with talking(script, revision=revision) as (client, peer):
             await until(lambda: of(peer, "GET"))
             assert (await client.call_tool("t")).text == "ok"
-            await asyncio.sleep(0.05)  # it would have asked again by now
+            await until_idle()  # it would have asked again by now
     assert len(of(peer, "GET")) == 1
     assert caplog.text == ""
 
@@ -269,7 +270,7 @@ async def test_the_session_id_is_in_no_log_no_error_and_no_url(caplog):
 
 
 @pytest.mark.requirement("TRANS-SSE-06", "TRANS-SSE-11")
-@pytest.mark.parametrize("status", [400, 404, 405])
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 406, 415, 422])
 async def test_an_old_server_is_found_step_by_step(status):
     server = old_server()
 
@@ -294,7 +295,7 @@ async def test_an_old_server_is_found_step_by_step(status):
 
 
 @pytest.mark.requirement("TRANS-SSE-11")
-@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+@pytest.mark.parametrize("status", [401, 500, 503])
 async def test_what_says_nothing_about_the_transport_is_raised_as_it_is(status):
     def script(request, stream):
         return http(404 if request.method == "server/discover" else status)
@@ -306,3 +307,19 @@ async def test_what_says_nothing_about_the_transport_is_raised_as_it_is(status):
         await client.close()
     assert told.value.status == status
     assert peer.methods == ["server/discover", "initialize"]
+
+
+async def test_a_version_that_is_refused_is_followed_by_one_of_those_listed():
+    """2025-11-25 basic/lifecycle#error-handling, over HTTP with the status 400."""
+    inner = handshake(version="2025-03-26")
+
+    def script(request, stream):
+        if request.method == "initialize" and json.loads(request.body)["params"]["protocolVersion"] != "2025-03-26":
+            return refusal(request, -32602, 400, {"supported": ["2024-11-05", "2025-03-26"], "requested": "x"})
+        return inner(request, stream)
+
+    ours = ("2025-03-26", "2025-11-25")
+    async with HttpPeer(script) as peer, Client(peer.url, revision=ours, verdicts=Verdicts()) as client:
+        assert client.revision == "2025-03-26"
+    bodies = [json.loads(request.body) for request in peer.requests if request.method == "initialize"]
+    assert [body["params"]["protocolVersion"] for body in bodies] == ["2025-11-25", "2025-03-26"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from urllib.parse import urljoin
 
 import pytest
 
@@ -12,6 +13,7 @@ from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, post
+from support.idle import until_idle
 from support.sessions import BOTH, OverSession, events_of, said, send
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -145,7 +147,7 @@ async def test_a_stream_carries_what_belongs_to_its_request_and_ends_with_the_an
     async with House() as house, house.session(revision) as peer:
         standing, talk = peer.get(), peer.tool("steps", 7)
         await talk.heard(2)
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert not talk.complete  # not before the answer
         house.server.tool(lambda: "x", name="more")
         house.go.set()
@@ -191,7 +193,7 @@ async def test_ids_name_their_stream_and_lead_to_no_other(revision):
             await talk.task
         house.go.set()
         await house.ran.wait()
-        await asyncio.sleep(0.05)
+        await until_idle()
         ids = [event.id for talk in talks for event in events_of(talk)]
         assert len(set(ids)) == len(ids)
         for talk, id in zip(talks, (7, 8), strict=True):
@@ -308,7 +310,7 @@ async def test_old_clients_find_their_two_endpoints():
             await stream.heard(2)
             (told,) = events_of(stream)
             assert told.name == "endpoint"
-            places.append(told.data.decode())
+            places.append(urljoin("/sse", told.data.decode()))
         for number, (stream, place) in enumerate(zip(streams, places, strict=True)):
             assert (await old(house.app, "POST", place, hello | {"id": number}).answer()).status == 202
             await stream.heard(3)
@@ -328,3 +330,42 @@ async def test_old_endpoints_are_guarded_like_the_new_one(verb, path):
     async with House(authenticate=lambda headers: HttpRefusal(401)) as house:
         assert (await old(house.app, verb, path, {}, origin="http://evil.example").answer()).status == 403
         assert (await old(house.app, verb, path, {}).answer()).status == 401
+
+
+# --- what other clients get wrong ---
+
+
+@every
+@pytest.mark.parametrize("version", ["", "2099-01-01", "latest", "DRAFT-2026-v1"])
+async def test_initialize_is_negotiated_whatever_unknown_version_its_header_names(revision, version):
+    async with House() as house:
+        hello = house.session(revision).hello
+        talk = await send(house.app, "POST", hello, mcp_protocol_version=version).answer()
+        assert (talk.status, talk.json["result"]["protocolVersion"]) == (200, revision)
+        assert talk.headers["mcp-session-id"]
+        other = {**hello, "method": "tools/list", "params": {}}
+        assert (await send(house.app, "POST", other, mcp_protocol_version=version).answer()).status == 400
+
+
+@newest
+async def test_a_header_that_names_the_stateless_era_needs_its_envelope(revision):
+    async with House() as house:
+        hello = house.session(revision).hello
+        talk = await send(house.app, "POST", hello, mcp_protocol_version="2026-07-28").answer()
+        assert (talk.status, talk.error["code"]) == (400, -32602)
+
+
+@newest
+async def test_an_array_with_initialize_is_told_to_send_it_alone(revision):
+    async with House() as house:
+        talk = await send(house.app, "POST", [house.session(revision).hello]).answer()
+        assert (talk.status, talk.error["code"]) == (400, -32600)
+        assert talk.error["message"] == "A POST holds one message, not an array: send initialize by itself"
+
+
+@every
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create"])
+async def test_a_request_in_the_wrong_direction_says_so(revision, method):
+    async with House() as house, house.session(revision) as peer:
+        told = (await peer.call(method).answer()).json["error"]
+        assert told["code"] == -32601 and "goes from a server to its client" in told["message"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from urllib.parse import urljoin
 
 import pytest
 
@@ -56,7 +57,7 @@ async def apps(folder, count):
         for app in made:
             app.stop()
             await app.settle(0)
-            await app._let_go()
+            await app._lifecycle.leave()
 
 
 def alike(one, other, *names):
@@ -195,7 +196,7 @@ async def test_a_connection_of_the_oldest_transport_is_its_users_only(count, tmp
     async with apps(tmp_path, count) as (first, second):
         stream = asked(first, "GET", "/sse")
         await stream.heard(2)
-        where = events_of(stream)[0].data.decode()
+        where = urljoin("/sse", events_of(stream)[0].data.decode())
         id = where.rpartition("=")[2]
         for other in OTHERS:
             foreign = await asked(second, "POST", where, **other).answer()

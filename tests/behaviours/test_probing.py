@@ -289,15 +289,13 @@ async def test_nonsense_means_handshake(carrier, line):
 
 @pytest.mark.requirement("COMPAT-011")
 @over_carriers
-@pytest.mark.parametrize("late", ["nothing", "an error", "a discovery"])
-async def test_silence_means_handshake_and_a_late_answer_changes_nothing(carrier, late):
+@pytest.mark.parametrize("late", ["nothing", "an error"])
+async def test_silence_means_handshake_and_a_late_refusal_changes_nothing(carrier, late):
     async def script(peer):
         first = await peer.receive()
         hello = await peer.expect("initialize")
         if late == "an error":
             refuse(peer, first, -32601)
-        elif late == "a discovery":
-            reply(peer, first, discovery(NEWEST))
         reply_as_legacy(peer, hello, welcome(LEGACY))
         await peer.expect("notifications/initialized")
         reply_as_legacy(peer, await peer.expect("tools/call"), text("hi"))
@@ -307,6 +305,23 @@ async def test_silence_means_handshake_and_a_late_answer_changes_nothing(carrier
         assert client.revision == LEGACY
         assert (await client.call_tool("echo")).text == "hi"
         assert methods(peer) == ["server/discover", "initialize", "notifications/initialized", "tools/call"]
+
+
+@pytest.mark.requirement("COMPAT-006")
+@over_carriers
+@pytest.mark.parametrize("both", [True, False])
+async def test_a_discovery_that_comes_late_counts(carrier, both):
+    async def script(peer):
+        first = await peer.receive()
+        hello = await peer.expect("initialize")
+        reply(peer, first, discovery(NEWEST))
+        if both:
+            reply_as_legacy(peer, hello, welcome(LEGACY))
+
+    async with probing(carrier, script, probe_timeout=0.1) as (client, peer):
+        await client.open()
+        assert client.revision == NEWEST
+        assert methods(peer)[:2] == ["server/discover", "initialize"]
 
 
 @pytest.mark.requirement("COMPAT-011")

@@ -10,6 +10,7 @@ import pytest
 
 from interlock import Client
 from interlock.wire.errors import BadResult, LocalError
+from support.idle import until_idle
 from support.servers import asking
 from support.talking import reply, settled, start, talking
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, server_under_test
@@ -479,7 +480,7 @@ async def test_the_client_itself_opens_no_page(revision, action, monkeypatch):
             "memory", revision, "elicitation/create", page, elicit_url=lambda _: {"action": action}
         )
         assert told["result"] == {"action": action}
-        await asyncio.sleep(0.05)
+        await until_idle()
     assert opened == []
 
 
@@ -654,7 +655,7 @@ async def test_roots_are_files_with_or_without_a_name(carrier, revision):
 @over_carriers
 @over_all
 async def test_what_is_no_root_or_takes_detours_never_leaves_the_client(carrier, revision, root):
-    told = await told_by_ours(carrier, revision, "roots/list", {}, roots=[root])
+    told = await told_by_ours(carrier, revision, "roots/list", {}, roots=lambda: [root])
     if revision == NEWEST:
         assert isinstance(told["error"], LocalError)
     else:

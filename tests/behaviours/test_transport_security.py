@@ -6,6 +6,7 @@ import inspect
 import json
 import random
 from contextlib import asynccontextmanager
+from urllib.parse import urljoin
 
 import pytest
 
@@ -78,7 +79,7 @@ async def test_the_address_that_an_old_client_was_given_is_no_credential_either(
         stream = begin(app, [b""], method="GET", path="/sse", headers=lines(ADA))
         await stream.heard(2)
         [told] = events_of(stream)
-        path, _, query = told.data.decode().partition("?")
+        path, _, query = urljoin("/sse", told.data.decode()).partition("?")
         hello = json.dumps(OverSession(app, revision).hello).encode()
         for token, status in ((None, 401), ("Bearer eve", 401), (BOB, 404), (ADA, 202)):
             where = {"method": "POST", "path": path, "query_string": query.encode(), "headers": lines(token)}

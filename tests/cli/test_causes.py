@@ -27,6 +27,7 @@ def with_cause(error, behind):
         (errors.NoCommonRevision("it speaks 1999"), LOCAL, {}, "1999", "update the older"),
         (errors.AuthRequired("no", 401), URL, {}, "no", "--auth browser"),
         (errors.HttpStatus("x", 404), URL, {}, "HTTP status 404", "/mcp"),
+        (errors.HttpStatus("x", 403, body="only at localhost"), URL, {}, "it said: only at localhost", "Host"),
         (errors.HttpStatus("x", 500), URL, {}, "HTTP status 500", "log"),
         (TIMEOUT, URL, {}, "does not answer within 2 s", "log"),
         (TIMEOUT, LOCAL, {}, "said nothing within 2 s", "over stdio?"),

@@ -148,6 +148,13 @@ async def test_a_page_is_opened_only_after_a_yes():
         assert "at the host pay.example" in stream.getvalue()
 
 
+async def test_what_to_be_careful_of_stands_in_the_question_about_a_page():
+    person, stream, _ = at_terminal("n")
+    assert not await person.open_page("notes", "http://192.0.2.1/", "careful: it is fine\nOpen this page?")
+    lines = stream.getvalue().splitlines()
+    assert [line[:8] for line in lines[-3:-1]] == ["careful:", "careful:"] and "192.0.2.1?" in lines[-1]
+
+
 async def test_one_question_at_a_time():
     person, stream, typist = at_terminal("y", "n")
     first, second = await asyncio.gather(person.allow(ask(shown="ONE")), person.allow(ask(shown="TWO")))

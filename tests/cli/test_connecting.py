@@ -16,6 +16,7 @@ from interlock.cli.progress import Progress
 from interlock.cli.state_folder import tokens_folder
 from interlock.cli.words import Words
 from interlock.revisions.client_edge import NotOffered
+from interlock.revisions.revision import Era
 from interlock.wire import errors
 from support.command_line import Person, aimed, code_of, demo
 from support.http_peer import HttpPeer, http
@@ -41,7 +42,21 @@ def test_every_option_is_in_the_help():
 def test_a_timeout_is_for_silence_and_for_opening():
     found = options(LOCAL, timeout=5.0)
     assert (found["timeout"].idle, found["connect_timeout"], found["probe_timeout"]) == (5.0, 5.0, 2.5)
-    assert options(LOCAL)["probe_timeout"] == 10.0
+    assert options(LOCAL)["probe_timeout"] == 3.0
+
+
+def test_slow_servers_are_remembered_from_one_command_to_the_next(tmp_path):
+    options(LOCAL)["verdicts"].put("t", Era.HANDSHAKE, costly=True)
+    assert options(LOCAL)["verdicts"].get("t") is Era.HANDSHAKE
+    assert (tmp_path / "interlock" / "eras").is_dir()
+    assert "verdicts" not in options(URL)
+
+
+def test_what_was_tried_is_told_in_the_words_of_the_command_line():
+    error = errors.HttpStatus("server/discover: HTTP status 403", 403)
+    error.hint = "initialize was tried too and gave: no; pass revision= to try one revision alone"
+    told = connecting.failure_of(error, opened=False)
+    assert "initialize was tried too" in told.hint and "--revision" in told.hint and "revision=" not in told.hint
 
 
 def test_without_a_terminal_nobody_can_be_asked(monkeypatch):

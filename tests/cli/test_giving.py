@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_said(words, told):
 
 def test_files_give_texts_and_whole_objects(tmp_path, monkeypatch):
     letter, all_of_it, bytes_ = tmp_path / "letter", tmp_path / "all.json", tmp_path / "bytes"
-    letter.write_text("Dear ✓")
+    letter.write_text("Dear ✓", encoding="utf-8")
     all_of_it.write_text('{"count": 1}')
     bytes_.write_bytes(b"\xff")
     assert read_arguments([f"text=@{letter}", f"@{all_of_it}"], SCHEMA) == {"text": "Dear ✓", "count": 1}

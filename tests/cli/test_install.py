@@ -178,7 +178,7 @@ def test_variables_are_read_or_asked_for_and_never_shown(home, file_of, capsys, 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("getpass.getpass", lambda shown, stream: f"answer to {shown}")
     main(["install", "notes/server.py", "--to", "cursor", "--env", "API_KEY", "--env", "OTHER"])
-    found = json.loads(path.read_text())["mcpServers"]["My-notes"]["env"]
+    found = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]["My-notes"]["env"]
     assert found == {"API_KEY": "s3cret", "OTHER": "answer to OTHER: "}
     shown = capsys.readouterr()
     assert "s3cret" not in shown.out + shown.err
@@ -196,9 +196,9 @@ def test_another_server_of_that_name_is_not_replaced_unasked(file_of):
     path = file_of("claude-code", CLAUDE)
     failure = refused("notes/server.py", "--to", "claude-code", "--name", "theirs")
     assert "another server 'theirs'" in failure.message and "--replace" in failure.hint
-    assert path.read_text() == CLAUDE
+    assert path.read_text(encoding="utf-8") == CLAUDE
     main(["install", "notes/server.py", "--to", "claude-code", "--name", "theirs", "--replace"])
-    assert "s3cret" not in path.read_text() and path.read_text().endswith(',"é":1}')
+    assert "s3cret" not in path.read_text(encoding="utf-8") and path.read_text(encoding="utf-8").endswith(',"é":1}')
 
 
 def test_a_server_elsewhere(file_of):
@@ -264,7 +264,7 @@ def test_a_file_that_is_not_understood_is_left_alone(text, file_of, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["install", "notes/server.py", "--to", "cursor"])
     assert caught.value.code == 1
-    assert path.read_text() == text and str(path) in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == text and str(path) in capsys.readouterr().err
 
 
 def test_files_of_a_project_name_variables_and_hold_none(home, capsys, monkeypatch):
@@ -272,7 +272,7 @@ def test_files_of_a_project_name_variables_and_hold_none(home, capsys, monkeypat
     for word, reference in (("claude-code", "${KEY}"), ("cursor", "${env:KEY}"), ("vscode", "${env:KEY}")):
         main(["install", "notes/server.py:server", "--to", word, "--project", "--env", "KEY"])
         path = home / "work" / PROGRAMS[word].project
-        found = json.loads(path.read_text())[PROGRAMS[word].member]["My-notes"]
+        found = json.loads(path.read_text(encoding="utf-8"))[PROGRAMS[word].member]["My-notes"]
         assert found["env"] == {"KEY": reference} and found["args"][-1].endswith("server.py:server")
     assert "no way to name a variable" in refused("notes/server.py", "--to", "zed", "--project", "--env", "KEY").message
     main(["install", "notes/server.py", "--to", "zed", "--project"])
@@ -332,7 +332,7 @@ def test_what_is_installed_starts(home, file_of):
     """The words of an entry, as a program would start them: from another folder, without our environment."""
     path = file_of("claude-desktop", "")
     main(["install", "notes/server.py", "--to", "claude-desktop"])
-    found = json.loads(path.read_text())["mcpServers"]["My-notes"]
+    found = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]["My-notes"]
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

@@ -25,7 +25,7 @@ async def main():
             await asyncio.sleep(0.001)
     ticking = asyncio.create_task(tick())
     while (line := await reader.read("you> ")) is not None:
-        print(f"said {line!r}", flush=True)
+        print(f"said {line!a}", flush=True)
     reader.close()
     print(f"over {ticks > 1}", flush=True)
     ticking.cancel()
@@ -39,18 +39,18 @@ async def test_lines_history_completion_and_the_end(tmp_path):
     async with Sitting("-c", PROGRAM, str(history)) as sitting:
         await sitting.sees("you> ")  # a key between two lines is the terminal's
         sitting.type("grüß\n")
-        await sitting.sees("said 'grüß'")
+        await sitting.sees(r"said 'gr\xfc\xdf'")
         await sitting.sees("you> ")  # a key between two lines is the terminal's
         sitting.type("/to\t\n")
         await sitting.sees("said '/tools '")
         await sitting.sees("you> ")  # a key between two lines is the terminal's
         sitting.type("\x10\x10\n")  # Ctrl-P: the line before
-        await sitting.sees("said 'grüß'")
+        await sitting.sees(r"said 'gr\xfc\xdf'")
         await sitting.sees("you> ")  # a key between two lines is the terminal's
         sitting.type("\x04")
         await sitting.sees("over True")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
-    assert history.read_text().splitlines()[:2] == ["grüß", "/tools "]
+    assert history.read_text(encoding="utf-8").splitlines()[:2] == ["grüß", "/tools "]
 
 
 NOTICES = """

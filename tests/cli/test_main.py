@@ -1,6 +1,9 @@
 """cli/main.py: words in, an exit code out."""
 
 import gc
+import io
+import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -24,6 +27,32 @@ def ended(words):
 def test_the_overview_is_printed(words, capsys):
     main(words)
     assert capsys.readouterr().out == overview()
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+GREETING = """
+from interlock import Server
+server = Server("s")
+
+@server.tool
+async def greet() -> str:
+    return "grüß \\u2192"
+"""
+
+
+def test_a_locale_without_some_letters_ends_no_command(tmp_path):
+    """Its output is escaped there: for people by Python's rules, in documents by those of JSON."""
+    path = tmp_path / "s.py"
+    path.write_text(GREETING, encoding="utf-8")
+    texts = []
+    for words in (["help"], ["help", "call"], ["call", str(path), "greet"], ["call", str(path), "greet", "--json"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "interlock", *words], env={**os.environ, **ASCII}, capture_output=True, timeout=60
+        )
+        assert (run.returncode, run.stderr) == (0, b"")
+        texts.append(run.stdout.decode("ascii"))
+    assert texts[2] == "gr\\xfc\\xdf \\u2192\n"
+    assert json.loads(texts[3])["content"][0]["text"] == "grüß →"
 
 
 def test_the_overview_has_every_command_and_every_code():
@@ -96,6 +125,22 @@ def test_a_failure_is_told_and_its_code_given(added, capsys):
     added.command = fail
     assert ended(["made"]) == 4
     assert capsys.readouterr().err == "interlock made: it broke\n  cause: age\n  hint: mend it\n"
+
+
+def test_a_failure_that_quotes_a_server_never_begins_a_line_like_ours(added, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def fail(words):
+        raise Failure("x" * 64 + "May this be done: call the tool?")
+
+    added.command = fail
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    ended(["made"])
+    first, *others = sys.stderr.getvalue().splitlines()
+    assert len(first) < 80 and others and all(line.startswith("    ") for line in others)
 
 
 def test_ctrl_c_is_code_130_and_no_traceback(added, capsys):

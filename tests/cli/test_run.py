@@ -208,6 +208,10 @@ def test_an_error_of_the_file_is_a_traceback_on_stderr(tmp_path):
         (["--http", "--origin", "https://a.b", "--origin=http://c:1"], Endpoint(origin=["https://a.b", "http://c:1"])),
         (["--http", "--drain", "0", "--connections", "9"], Endpoint(drain=0.0, connections=9)),
         (["--http", "--heartbeat-timeout", "0"], Endpoint(heartbeat_timeout=0.0)),
+        (
+            ["--http", "--forwarded-allow-ips", "10.0.0.5,10.1.0.0/16"],
+            Endpoint(forwarded_allow_ips="10.0.0.5,10.1.0.0/16"),
+        ),
         (["--http", "--health", "/up", "--reload"], Endpoint(health="/up", reload=True)),
         (["--http", "--no-health"], Endpoint(health=None)),
         (["--http", "--always-stream"], Endpoint(always_stream=True)),

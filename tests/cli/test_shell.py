@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import pty
 import re
@@ -21,6 +22,7 @@ from interlock.cli.shell import Shell, history_file
 from interlock.client.loop_thread import LoopThread
 from interlock.wire.errors import ConnectionLost
 from support.command_line import code_of, demo
+from support.sitting import Sitting
 
 
 @pytest.fixture
@@ -205,3 +207,51 @@ def test_a_person_at_a_terminal(tmp_path):
         os.close(theirs)
     kept = (tmp_path / "interlock" / "history").read_text()
     assert re.search(r"call borrow *\n", kept)
+
+
+ASKS_ALWAYS = """
+import json, sys
+def send(**members):
+    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
+def ask(id):
+    form = {"type": "object", "properties": {"typed": {"type": "string"}}, "required": ["typed"]}
+    send(id=id, method="elicitation/create", params={"message": id, "requestedSchema": form})
+info = {"name": "nosy", "version": "1"}
+results = {
+    "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info},
+    "tools/list": {"tools": [{"name": "wait", "inputSchema": {"type": "object"}}]},
+    "tools/call": {"content": [{"type": "text", "text": "called"}]},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    match message.get("method"):
+        case "notifications/initialized":
+            ask("before")
+        case "tools/call":
+            ask("during")
+            send(id=message["id"], result=results["tools/call"])
+        case None:
+            open(sys.argv[1], "a").write(line)
+        case method if "id" in message:
+            known = results.get(method)
+            send(id=message["id"], **({"result": known} if known else {"error": {"code": -32601, "message": ""}}))
+"""
+
+
+async def test_a_server_never_gets_what_is_typed_at_the_prompt(tmp_path):
+    """It asks before the first command, and asks in a call that it answers at once: what follows belongs to us."""
+    server, answers = tmp_path / "server.py", tmp_path / "answers"
+    server.write_text(ASKS_ALWAYS)
+    words = "-m", "interlock", "shell", "--no-history", "--", sys.executable, str(server), str(answers)
+    async with Sitting(*words, INPUTRC=os.devnull) as person:
+        await person.sees("the server asked a question")
+        person.type("call wait\n")
+        await person.sees("called")
+        await person.sees("nosy> ")
+        person.type("call login password=secret\n")
+        await person.sees("no tool 'login'")
+        await person.sees("nosy> ")
+        person.type("\x04")
+        assert await person.process.wait() == 0
+    given = {answer["id"]: answer["result"] for answer in map(json.loads, answers.read_text().splitlines())}
+    assert given == {"before": {"action": "cancel"}, "during": {"action": "cancel"}}

@@ -372,6 +372,32 @@ async def test_opening_has_a_deadline():
     await client.close()
 
 
+@virtual_time
+async def test_a_second_start_has_its_own_time():
+    started = []
+
+    class Restarted(Channel):
+        """Ends 7 s after the probe; started again, it answers `initialize` after 7 s."""
+
+        def send(self, message):
+            said, loop = json.loads(message), asyncio.get_running_loop()
+            if said["method"] == "server/discover":
+                loop.call_later(7, self.receiver.ended, ConnectionLost("gone"))
+            elif said["method"] == "initialize":
+                info = {
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {},
+                    "serverInfo": {"name": "s", "version": "1"},
+                }
+                answer = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": info}).encode()
+                loop.call_later(7, self.receiver.received, answer)
+
+    client = client_of(lambda: started.append(Restarted()) or started[-1], connect_timeout=10, probe_timeout=9)
+    await client.open()
+    assert client.revision == "2025-11-25" and len(started) == 2
+    await client.close()
+
+
 async def test_a_second_attempt_may_succeed_after_a_failure():
     attempts = []
 

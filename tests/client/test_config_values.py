@@ -115,3 +115,18 @@ def test_where_a_server_is_started(tmp_path):
 )
 def test_what_looks_secret(name, value, secret):
     assert looks_secret(name, value) is secret
+
+
+@pytest.mark.parametrize(("path", "told"), [("~nobody-here/x", "no such user"), ("a\0b", "NUL character")])
+def test_a_path_that_cannot_be_one_is_an_error_of_the_configuration(path, told):
+    values = Values(Path.cwd(), None, {}, None, {}, confined=True)
+    for use in (values.path, values.folder_of, lambda text: values.references(f"${{file:{text}}}")):
+        with pytest.raises(ConfigError, match=told):
+            use(path)
+
+
+def test_a_confined_configuration_waits_for_no_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    values = Values(tmp_path, None, {}, None, {}, confined=True)
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        values.fill("${file:pipe}", "headers.a", [])

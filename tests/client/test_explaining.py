@@ -95,6 +95,35 @@ async def test_a_server_that_goes_at_once_says_how():
     assert (caught.value.exit_code, caught.value.stderr) == (3, "no database")
 
 
+async def open_counted(tmp_path, program):
+    """Open a program that does not become a server; the error, and how often it was started."""
+    starts = tmp_path / "starts"
+    program = f"f = open({str(starts)!r}, 'a+'); f.write('x'); f.seek(0); n = len(f.read()); f.close()\n{program}"
+    client = Client(Command.of([sys.executable, "-c", program]), verdicts=Verdicts(), connect_timeout=60)
+    with pytest.raises(PeerClosed) as caught:
+        await client.open()
+    await client.close()
+    return caught.value, len(starts.read_text())
+
+
+async def test_a_server_that_dies_before_it_reads_is_started_once_and_heard(tmp_path):
+    error, starts = await open_counted(tmp_path, "import sys; sys.exit(f'no database {n}')")
+    assert (error.exit_code, error.stderr) == (1, "no database 1")
+    assert starts == (1 if sys.platform == "linux" else 2)
+
+
+async def test_of_two_starts_the_first_is_heard(tmp_path):
+    """One that reads the probe may have ended because of it: it gets one second start, with initialize alone."""
+    program = "import sys; print('noise ' * 3, n, file=sys.stderr); line = sys.stdin.readline()\n"
+    program += "print('initialize' in line, file=sys.stderr); sys.exit(4 + n)"
+    error, starts = await open_counted(tmp_path, program)
+    assert starts == 2
+    assert (error.exit_code, error.stderr) == (5, "noise noise noise  1\nFalse")
+    assert isinstance(error.__cause__, PeerClosed) and error.__cause__.exit_code == 6
+    told = error.explain()
+    assert "exited with code 5" in told and "exited with code 6" in told and told.count("noise noise") == 1
+
+
 async def test_a_server_that_is_silent_says_what_it_said(tmp_path):
     said = tmp_path / "said"
     program = f"{COMPLAINT}open({str(said)!r}, 'w').close(); sys.stdin.read()"

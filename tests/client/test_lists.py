@@ -6,7 +6,7 @@ import pytest
 
 from interlock.client import lists
 from interlock.client.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Lists
-from interlock.wire.errors import BadResult, EndlessList, InvalidParams
+from interlock.wire.errors import BadResult, EndlessList, InvalidParams, MethodNotFound
 from support.virtual_time import virtual_time
 
 
@@ -41,6 +41,28 @@ async def test_a_list_is_all_its_pages():
     source = Source({None: (["a"], ""), "": (["b", "c"], "z"), "z": ([], None)})
     assert names(await Lists().all(TOOLS, source)) == ["a", "b", "c"]
     assert source.asked == [None, "", "z"]
+
+
+async def test_templates_that_a_server_does_not_know_are_none():
+    """A server with resources need not have templates: there is no capability that would say so."""
+
+    async def refuse(params):
+        raise MethodNotFound("no such method")
+
+    assert await Lists().all(TEMPLATES, refuse) == []
+    for listing in (TOOLS, RESOURCES, PROMPTS):
+        with pytest.raises(MethodNotFound):
+            await Lists().all(listing, refuse)
+
+
+async def test_a_later_page_of_templates_that_is_refused_is_an_error():
+    async def refuse_second(params):
+        if params:
+            raise MethodNotFound("no such method")
+        return {"resourceTemplates": [], "nextCursor": "x"}
+
+    with pytest.raises(MethodNotFound):
+        await Lists().all(TEMPLATES, refuse_second)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from interlock.wire.errors import LocalError
 
 
 async def test_a_plain_function_may_block_while_the_loop_goes_on():
-    callbacks, go = Callbacks(), threading.Event()
-    asked = asyncio.ensure_future(callbacks.awaited(lambda a, b: go.wait(20) and a + b)(1, 2))
-    await asyncio.sleep(0.01)
+    callbacks, begun, go = Callbacks(), threading.Event(), threading.Event()
+    asked = asyncio.ensure_future(callbacks.awaited(lambda a, b: begun.set() or (go.wait(20) and a + b))(1, 2))
+    await asyncio.to_thread(begun.wait, 20)
     assert not asked.done()
     go.set()
     assert await asked == 3

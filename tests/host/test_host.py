@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 
@@ -90,6 +91,26 @@ async def test_who_comes_late_joins():
         "recovering",
         "starting",
     ]
+
+
+async def test_a_host_with_a_home_remembers_servers_that_exit_on_the_probe(tmp_path):
+    starts = tmp_path / "starts"
+    program = f"""
+import json, sys
+open({str(starts)!r}, "a").write("x")
+for line in sys.stdin:
+    said = json.loads(line)
+    if said["method"] == "server/discover":
+        sys.exit(1)
+    if "id" in said:
+        info = {{"name": "s", "version": "1"}}
+        found = {{"protocolVersion": "2024-11-05", "capabilities": {{}}, "serverInfo": info}}
+        print(json.dumps({{"jsonrpc": "2.0", "id": said["id"], "result": found}}), flush=True)
+"""
+    for total in ("xx", "xxx"):  # probed and started again, then started once
+        async with Host({"p": [sys.executable, "-c", program]}, policy=ALL, home=tmp_path / "home") as host:
+            assert host.members["p"].state == "ready"
+        assert starts.read_text() == total
 
 
 async def test_a_launch_needs_leave_and_a_changed_one_another(tmp_path):

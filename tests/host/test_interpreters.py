@@ -3,6 +3,7 @@
 import pytest
 
 from interlock.host.interpreters import base_name, inline_code, scripts_in
+from support.growth import assert_linear
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,13 @@ from interlock.host.interpreters import base_name, inline_code, scripts_in
         ("pwsh -NoProfile -Command x", "-Command"),
         ("env A=1 python3 -c x", "-c"),
         ("uv run python -c x", "-c"),
+        ("python3.14t -c x", "-c"),
+        ("python3-dbg -c x", "-c"),
+        ("bash +x -c x", "-c"),
+        ("cmd /d /s /c x", "/c"),
+        ("npx -y -c x", "-c"),
+        ("npm exec --call=x", "--call"),
+        ("/usr/bin/env -S x", "-S"),
     ],
 )
 def test_code_in_the_words_is_found(line, option):
@@ -46,6 +54,7 @@ def test_code_in_the_words_is_found(line, option):
         ("bash run.sh -c", ["run.sh"]),
         ("deno run --allow-net server.ts", ["server.ts"]),
         ("uv run --with mcp server.py", ["server.py"]),
+        ("uv --directory src run server.py", ["server.py"]),
         ("npx some-server -c x", []),
         ("python", []),
         ("python --", []),
@@ -54,6 +63,15 @@ def test_code_in_the_words_is_found(line, option):
 )
 def test_a_script_is_found_and_its_own_options_are_no_code(line, scripts):
     assert (scripts_in(line.split()), inline_code(line.split())) == (scripts, [])
+
+
+@pytest.mark.parametrize("words", [["python"], ["uv", "--with"]])
+def test_thousands_of_words_cost_linear_time(words):
+    assert_linear(inline_code, lambda size: words * size, 1_000)
+
+
+def test_code_after_very_many_options_is_named_as_well():
+    assert inline_code(["python", *["-u"] * 1000, "-c", "x"]) == [("python", "-u")]
 
 
 def test_what_a_program_is_called():

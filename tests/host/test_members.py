@@ -1,6 +1,8 @@
 """host/members.py: one server of a host: its states, its budget, its end."""
 
 import asyncio
+import socket
+import sys
 
 import msgspec
 import pytest
@@ -59,6 +61,11 @@ async def until(holds, seconds=20):
             await asyncio.sleep(0.01)
 
 
+def unused_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
 @virtual_time
 async def test_a_server_is_started_called_and_stopped():
     house, mortal = House(), Mortal()
@@ -101,6 +108,16 @@ async def test_of_one_that_left_nothing_is_heard_and_nothing_begins():
     with pytest.raises(Unavailable, match="'notes' is removed") as caught:
         await member.connected()
     assert "host.add" in caught.value.hint
+
+
+async def test_a_program_that_dies_is_not_started_again_by_the_host(tmp_path):
+    """Its client has done so already where that could help: two starts are the most."""
+    starts = tmp_path / "starts"
+    program = f"open({str(starts)!r}, 'a').write('x'); import sys; sys.stdin.readline(); sys.exit('no database')"
+    member = await started(House().member([sys.executable, "-c", program], revision=None))
+    assert member.state == "failed" and member.starts == 1
+    assert "no database" in str(member.cause) and member.cause.exit_code == 1
+    assert starts.read_text() == "xx"
 
 
 @virtual_time
@@ -186,26 +203,26 @@ async def test_what_cannot_be_found_is_not_asked_about_and_tried_once(target, to
     assert isinstance(member.cause, SpawnFailed) and told in str(member.cause)
 
 
-async def test_one_yes_is_for_all_attempts_of_one_start(tmp_path, monkeypatch):
+async def test_one_yes_is_for_all_attempts_of_one_start(monkeypatch):
     monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
     house = House()
-    member = house.member(command_of(write_server(tmp_path, "import sys; sys.exit(3)  # no loop")))
+    member = house.member(f"http://127.0.0.1:{unused_port()}/mcp")
     member.begin()
     await until(lambda: member.state == "failed")
-    assert member.starts > 1 and len(house.launches) == 1
+    assert member.starts == 3 and len(house.launches) == 1
     member.begin()
     await until(lambda: len(house.launches) == 2)  # another start is another question
     await member.stop()
 
 
-async def test_what_changes_between_two_attempts_is_asked_about_again(tmp_path, monkeypatch):
+async def test_what_changes_between_two_attempts_is_asked_about_again(monkeypatch):
     monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
-    path, house = write_server(tmp_path, "import sys; sys.exit(3)  # no loop"), House()
-    numbers = iter(range(100))
-    member = Member("notes", lambda: Seat(command_of(path, str(next(numbers))), supervision=QUIET), house.hooks)
+    port, house, numbers = unused_port(), House(), iter(range(100))
+    find = lambda: Seat(f"http://127.0.0.1:{port}/{next(numbers)}", supervision=QUIET)  # noqa: E731
+    member = Member("notes", find, house.hooks)
     member.begin()
     await until(lambda: member.state == "failed")
-    assert len({launch.digest for launch in house.launches}) == len(house.launches) == member.starts > 1
+    assert len({launch.digest for launch in house.launches}) == len(house.launches) == member.starts == 3
 
 
 @virtual_time
@@ -345,9 +362,10 @@ async def test_what_the_host_does_with_it_is_not_idleness():
     await member.stop()
 
 
+@virtual_time
 async def test_only_programs_are_stopped_for_idleness():
     member = await started(House().member(Server("in"), revision=None, idle_seconds=0.01))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(100)
     assert member.state == "ready"
     await member.stop()
 

@@ -16,6 +16,7 @@ from interlock.host.policy import Policy
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import ConnectionClosed, ConnectionEnded, InterlockError, LocalError, StoreError
 from support.children import TELLS_PID, alive, command_of, write_server
+from support.idle import until_idle
 from support.mortal import Mortal
 from support.virtual_time import virtual_time
 
@@ -214,7 +215,7 @@ async def test_a_process_that_does_not_want_to_end_is_ended_and_nobody_waits_for
     async with Host({"p": target}, policy=ALL) as host:
         pid = int((await host.call_tool("p__pid")).text)
         calling = asyncio.create_task(host.call_tool("p__hang"))
-        await asyncio.sleep(0.02)
+        await until_idle()
         await host.remove("p")
         assert calling.done() and isinstance(calling.exception(), ConnectionClosed) and not alive(pid)
 
@@ -294,7 +295,7 @@ async def test_whoever_is_being_asked_is_not_asked_any_more():
             calls.append(asyncio.create_task(each))
             await until(lambda: len(shown) == 1)
         other = asyncio.create_task(host.call_tool("t__x"))
-        await asyncio.sleep(0.02)
+        await until_idle()
         await host.remove("s")
         async with asyncio.timeout(20):
             ends = await asyncio.gather(*calls, return_exceptions=True)

@@ -25,6 +25,8 @@ REQUIREMENTS = REPOSITORY / "requirements"
 CACHE = REPOSITORY / ".cache" / "interop"
 PINS = {
     "mcp1": REQUIREMENTS / "interop-mcp1.txt",
+    "mcp1-6": REQUIREMENTS / "interop-mcp1-6.txt",
+    "mcp1-9": REQUIREMENTS / "interop-mcp1-9.txt",
     "mcp2": REQUIREMENTS / "interop-mcp2.txt",
     "fastmcp": REQUIREMENTS / "bench-fastmcp.txt",  # the release the benchmark takes
 }

@@ -42,11 +42,7 @@ async def test_the_newest_common_revision_is_found(dial, peer, revision):
     [("mcp1", HANDSHAKE[-1]), ("mcp2", MODERN[-1])],
 )
 async def test_a_slow_start_is_no_proof_of_age(dial, peer, revision):
-    """The probe is given up before the peer runs at all, so its answer comes to nobody and `initialize` follows.
-
-    The 2.x SDK settles the era with the first request it reads: it answers that `initialize` with -32022 and the
-    versions it speaks, which is proof of the stateless era (COMPAT-006) and calls for another probe.
-    """
+    """`initialize` follows the probe at once, on the same pipe; both are answered, and the newest era wins."""
     async with dial(None, probe_timeout=0.01) as client:
         assert client.revision == revision
         assert (await client.call_tool("echo", {"text": "hi"})).text == "hi"

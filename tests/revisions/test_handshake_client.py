@@ -97,6 +97,41 @@ async def test_a_server_that_refuses_is_heard():
         await shake(Link(error_frame(-32600, "go away")))
 
 
+async def test_a_refused_version_is_followed_by_the_newest_that_both_sides_have():
+    listed = ["1999-01-01", "2024-11-05", "2025-03-26"]
+    link = Link(
+        error_frame(-32602, "Unsupported protocol version", {"supported": listed}), result_frame(welcome("2025-03-26"))
+    )
+    edge = await initialize(link, D, pick(None), me(), PATIENCE, link.adopt)
+    assert edge.revision.name == "2025-03-26"
+    assert [call["params"]["protocolVersion"] for call in link.calls] == ["2025-11-25", "2025-03-26"]
+
+
+async def test_a_version_is_asked_for_only_once_more():
+    refusal = error_frame(-32602, "no", {"supported": ["2024-11-05"]})
+    link = Link(refusal, refusal)
+    with pytest.raises(InvalidParams):
+        await initialize(link, D, pick(None), me(), PATIENCE, link.adopt)
+    assert len(link.calls) == 2 and not link.told
+
+
+@pytest.mark.parametrize("code", [-32602, -32022])
+async def test_where_no_version_is_common_the_error_shows_both_sides(code):
+    link = Link(error_frame(code, "no", {"supported": ["1999-01-01", "2099-01-01"]}))
+    rows = pick(("2024-11-05", "2025-11-25"))
+    with pytest.raises(NoCommonRevision, match="speaks 1999-01-01, 2099-01-01, this client 2024-11-05, 2025-11-25"):
+        await initialize(link, D, rows, me(), PATIENCE, link.adopt)
+    assert len(link.calls) == 1
+
+
+@pytest.mark.parametrize("data", [None, {}, {"supported": []}, {"supported": "x"}, {"supported": ["2025-11-25"]}])
+async def test_a_refusal_without_another_version_is_heard(data):
+    link = Link(error_frame(-32602, "name is missing", data))
+    with pytest.raises(InvalidParams, match="name is missing"):
+        await initialize(link, D, pick(None), me(), PATIENCE, link.adopt)
+    assert len(link.calls) == 1
+
+
 async def test_malformed_capabilities_end_it_before_initialized():
     link = Link(result_frame({**welcome(), "capabilities": []}))
     with pytest.raises(BadResult):

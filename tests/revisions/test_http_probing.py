@@ -12,6 +12,7 @@ from interlock.revisions.revision import Era
 from interlock.revisions.stateless_http_client import StatelessHttpClient
 from interlock.revisions.table import pick
 from interlock.wire.errors import (
+    AuthRequired,
     BadResult,
     CallTimeout,
     CannotAsk,
@@ -157,10 +158,9 @@ async def test_an_error_of_the_era_is_its_proof_and_raised(code, kind):
     "error",
     [
         HttpStatus("no", 401, challenge="Bearer"),
-        HttpStatus("no", 403),
-        HttpStatus("no", 429),
-        HttpStatus("no", 500),
-        HttpStatus("no", 503),
+        AuthRequired("no", 403, challenge="Bearer"),
+        HttpStatus("no", 407),
+        HttpStatus("no", 307),
         CallTimeout("server/discover", 9, "total"),
         ConnectionLost("refused"),
     ],
@@ -169,6 +169,48 @@ async def test_what_is_no_evidence_is_raised_as_it_is(error):
     server = Endpoint(error)
     assert await server.fails(type(error)) is error
     assert server.verdicts.get(server.target) is None
+
+
+WEAK = [403, 408, 422, 429, 500, 501, 502, 503]
+
+
+@pytest.mark.parametrize("status", WEAK)
+async def test_a_bare_status_leads_to_initialize_and_is_not_remembered(status):
+    server = Endpoint(HttpStatus("no", status), session=[OldLine(hello())])
+    assert isinstance(await server.open(), HandshakeClient)
+    assert server.verdicts.get(server.target) is None
+
+
+@pytest.mark.parametrize("status", WEAK)
+@pytest.mark.parametrize(
+    "second", [HttpStatus("not this", 500), error_frame(-32603, "not this"), BadResult("not this")]
+)
+async def test_where_initialize_fails_too_the_first_refusal_names_both(status, second):
+    first = HttpStatus("server/discover: no", status)
+    server = Endpoint(first, session=[OldLine(second)])
+    error = await server.fails(HttpStatus)
+    assert error is first
+    assert "initialize was tried too and gave: not this" in error.hint and "revision=" in error.hint
+    assert error.hint in error.__notes__ and str(error.__cause__) == "not this"
+
+
+async def test_where_the_era_is_clear_the_refusal_of_initialize_names_both():
+    second = HttpStatus("initialize: no", 500)
+    error = await Endpoint(HttpStatus("nothing here", 404), session=[OldLine(second)]).fails(HttpStatus)
+    assert error is second
+    assert "server/discover was tried too and gave: nothing here" in error.hint and "revision=" in error.hint
+
+
+@pytest.mark.parametrize("kind", [AuthRequired("log in", 401), unsupported("2099-01-01")])
+async def test_an_answer_to_initialize_that_says_what_to_do_is_raised_as_it_is(kind):
+    server = Endpoint(HttpStatus("no", 403), session=[OldLine(kind)])
+    await server.fails((AuthRequired, NoCommonRevision))
+
+
+@pytest.mark.parametrize("status", WEAK)
+async def test_a_client_without_a_handshake_hears_the_status(status):
+    error = HttpStatus("no", status)
+    assert await Endpoint(error, names=(NEWEST,)).fails(HttpStatus) is error
 
 
 async def test_a_failure_inside_the_server_is_no_evidence():
@@ -263,14 +305,15 @@ async def test_what_is_no_evidence_ends_a_handshake_too(error):
 # --- the transport before that ---
 
 
-@pytest.mark.parametrize("refused", [HttpStatus("no", 400), HttpStatus("no", 404), HttpStatus("no", 405)])
-async def test_a_server_without_initialize_by_post_is_tried_in_the_oldest_way(refused):
-    session, stream = OldLine(refused), OldLine(hello("2024-11-05"))
-    server = Endpoint(HttpStatus("no", 405), session=[session], stream=[stream])
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 406, 410, 415, 422])
+@pytest.mark.parametrize("names", [None, ("2024-11-05",), ("2024-11-05", "2025-11-25")])
+async def test_a_server_without_initialize_by_post_is_tried_in_the_oldest_way(status, names):
+    session, stream = OldLine(HttpStatus("no", status)), OldLine(hello("2024-11-05"))
+    server = Endpoint(HttpStatus("no", 405), session=[session], stream=[stream], names=names)
     edge = await server.open()
     assert (edge.link, edge.revision.name) == (stream, "2024-11-05")
     assert (session.closed, stream.opened, stream.closed, server.line.closed) == (1, 1, 0, 1)
-    assert server.verdicts.get(server.target) is Era.HANDSHAKE
+    assert server.verdicts.get(server.target) is (Era.HANDSHAKE if names is None else None)
 
 
 async def test_where_there_is_no_stream_either_the_first_refusal_is_told():

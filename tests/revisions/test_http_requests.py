@@ -279,3 +279,22 @@ def test_only_what_keeps_the_post_is_a_redirect():
     assert not is_redirect(reply(308))
     assert not is_redirect(reply(302, location="/x"))
     assert not is_redirect(reply(200, location="/x"))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"Access is only allowed at localhost:8000\n", "Access is only allowed at localhost:8000"),
+        (b'{"detail": "no such\\nroute"}', '{"detail": "no such\\nroute"}'),
+        (b"one\n\n  two\tthree\r\n", "one two three"),
+        (b"\x1b[31mred\xff\x00", "\\x1b[31mred\ufffd\\x00"),
+        (b"<!doctype html><style>a{}</style><h1>Bad gateway</h1><p>try <b>later</b>", "Bad gateway try later"),
+        (b"<script>x", ""),
+        (b"", ""),
+        (b"x" * 10_000, "x" * 300 + "\u2026 (4096 characters)"),
+    ],
+)
+def test_an_error_quotes_the_body_of_a_refusal(body, said):
+    error = status_error(reply(403), "x", body)
+    assert error.body == said
+    assert str(error).endswith(f"; it said: {said}" if said else "allowed to do")

@@ -10,7 +10,6 @@ from interlock.revisions.http_session_rules import (
     check_version,
     event_id,
     is_outside,
-    new_id,
     seen_event,
 )
 from interlock.revisions.table import REVISIONS
@@ -21,12 +20,6 @@ def status(function, *arguments):
     with pytest.raises(TurnedAway) as caught:
         function(*arguments)
     return caught.value.refusal.status
-
-
-def test_ids_are_long_different_and_visible():
-    ids = {new_id() for _ in range(1000)}
-    assert len(ids) == 1000
-    assert all(len(id) == 43 and all("!" <= char <= "~" for char in id) for id in ids)
 
 
 def test_a_session_is_named_once_or_not_at_all():

@@ -14,6 +14,7 @@ from interlock.wire.errors import LocalError, Refused
 from interlock.wire.exchange import ANONYMOUS, Principal, Question
 from interlock.wire.frames import read_frame
 from interlock.wire.meta import SERVER_INFO
+from interlock.wire.methods import METHODS
 from support.asgi import CAPABILITIES_KEY, VERSION_KEY, call_tool, envelope, headers_of, message
 from support.doubles import Outlet
 
@@ -128,6 +129,22 @@ async def test_params_of_a_session_that_cannot_be_read_are_its_affair(params):
     work = side.request(read_frame(json.dumps(frame).encode()), Headers([]), WHO, Outlet())
     with pytest.raises(OfSession):
         await work[0]
+
+
+@pytest.mark.parametrize("said", ["2025-06-18", None, V])
+def test_the_params_of_initialize_are_left_to_its_session(said, monkeypatch):
+    """They are decoded once: there."""
+    monkeypatch.setattr(METHODS["initialize"].decoder, "decode", lambda raw: pytest.fail("decoded"))
+    side = HttpSide(a_server(), pick(None), sessions=True)
+    params = {"protocolVersion": "2025-06-18", "capabilities": {"experimental": {"x": {}}}, "clientInfo": {}}
+    frame = read_frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).encode())
+    headers = Headers([] if said is None else [(b"mcp-protocol-version", said.encode())])
+    if said == V:
+        answer = side.request(frame, headers, WHO, Outlet())
+        assert isinstance(answer, bytes) and b"-32602" in answer
+    else:
+        with pytest.raises(OfSession):
+            side.request(frame, headers, WHO, Outlet())
 
 
 async def test_a_request_that_says_everything_is_served():

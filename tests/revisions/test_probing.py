@@ -1,5 +1,7 @@
 """revisions/probing.py: the table of verdicts (modern.md §11), one row at a time."""
 
+import asyncio
+
 import pytest
 
 from interlock.revisions import probing
@@ -23,6 +25,7 @@ from interlock.wire.errors import (
 from interlock.wire.link import Patience
 from interlock.wire.types.common import Implementation
 from support.doubles import Link, Spoken, error_frame, result_frame
+from support.virtual_time import virtual_time
 
 NEWEST = "2026-07-28"
 ME = Identity(Implementation(name="c", version="1"), {}, Spoken("", {}))
@@ -78,7 +81,7 @@ async def test_a_discovery_with_our_version_is_stateless():
     assert edge.revision.name == NEWEST
     assert server.said() == [["server/discover"]]
     [call] = server.lines[0].calls
-    assert call["patience"].total == 3
+    assert call["patience"] is PATIENCE
     assert server.lines[0].closed == 0
 
 
@@ -220,9 +223,26 @@ async def test_a_handshake_that_fails_closes_the_line():
 
 async def test_a_restarted_server_that_fails_is_closed_too():
     server = Dialled([PeerClosed("exited")], [PeerClosed("exited again")])
-    with pytest.raises(PeerClosed, match="again"):
+    with pytest.raises(PeerClosed, match=r"^exited$") as caught:
         await server.open()
+    assert str(caught.value.__cause__) == "exited again"
+    assert server.said() == [["server/discover"], ["initialize"]]
     assert all(line.closed for line in server.lines)
+
+
+async def test_a_server_that_ended_before_it_read_anything_is_not_started_again():
+    """The probe cannot be what ended it, so that `initialize` alone would change nothing."""
+    server = Dialled([PeerClosed("no such module", exit_code=1)])
+    server.connections[0].is_unread = True
+    with pytest.raises(PeerClosed, match="no such module"):
+        await server.open()
+    assert server.said() == [["server/discover"]] and server.lines[0].closed
+
+
+async def test_a_server_that_ends_at_its_second_message_is_started_once_more():
+    server = Dialled([error_frame(-32601), PeerClosed("exited")], [welcome()])
+    assert isinstance(await server.open(), HandshakeClient)
+    assert server.said() == [["server/discover", "initialize"], ["initialize"]]
 
 
 async def test_a_program_that_cannot_be_started_is_no_verdict():
@@ -370,11 +390,17 @@ async def test_a_crash_of_a_known_server_is_no_change_of_era():
     assert verdicts.get("t") is Era.STATELESS
 
 
-async def test_one_that_crashes_twice_is_asked_like_a_stranger():
+async def test_one_that_crashes_twice_is_asked_like_a_stranger_by_the_next_attempt():
+    """An attempt has two starts at most."""
     verdicts = Verdicts()
     verdicts.put("t", Era.STATELESS)
-    server = Dialled([PeerClosed("1")], [PeerClosed("2")], [welcome()], verdicts=verdicts, target="t")
+    server = Dialled([PeerClosed("1")], [PeerClosed("2")], verdicts=verdicts, target="t")
+    with pytest.raises(PeerClosed, match=r"^1$"):
+        await server.open()
+    assert verdicts.get("t") is None
+    server = Dialled([PeerClosed("3")], [welcome()], verdicts=verdicts, target="t")
     assert isinstance(await server.open(), HandshakeClient)
+    assert server.said() == [["server/discover"], ["initialize"]]
 
 
 async def test_a_server_that_was_only_slow_proves_its_era_when_it_refuses_initialize():
@@ -389,22 +415,148 @@ async def test_a_server_that_was_only_slow_proves_its_era_when_it_refuses_initia
     assert server.lines[0].closed == 0
 
 
-@pytest.mark.parametrize("data", [None, {"supported": ["2099-01-01"]}])
-async def test_a_refusal_of_initialize_without_a_version_of_ours_is_the_end(data):
-    server = Dialled([error_frame(-32601), error_frame(-32022, data=data)])
-    with pytest.raises(Refused):
+@pytest.mark.parametrize(
+    ("data", "error"), [(None, Refused), ({"supported": ["2099-01-01"]}, NoCommonRevision), ({"supported": 7}, Refused)]
+)
+@pytest.mark.parametrize("code", [-32022, -32602])
+async def test_a_refusal_of_initialize_without_a_version_of_ours_is_the_end(code, data, error):
+    server = Dialled([error_frame(-32601), error_frame(code, data=data)])
+    with pytest.raises(error):
         await server.open()
+    assert server.said() == [["server/discover", "initialize"]]
     assert server.lines[0].closed >= 1
+
+
+# --- silence ---
+
+
+class Kept(Verdicts):
+    """Notes what a memory that lasts would keep."""
+
+    def __init__(self):
+        super().__init__()
+        self.costly = []
+
+    def put(self, target, era, *, costly=False):
+        super().put(target, era, costly=costly)
+        self.costly += [era] if costly else []
+
+
+def later(seconds, answer):
+    async def come(line):
+        line.times = [*getattr(line, "times", []), (asyncio.get_running_loop().time(), line.calls[-1]["method"])]
+        await asyncio.sleep(seconds)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return come
+
+
+NEVER = later(10_000, None)
+
+
+@virtual_time
+async def test_a_silent_server_gets_initialize_on_the_same_line_and_is_remembered():
+    server = Dialled([NEVER, later(0, welcome())], verdicts=Kept(), target="t")
+    assert isinstance(await server.open(), HandshakeClient)
+    assert server.said() == [["server/discover", "initialize"]] and server.lines[0].closed == 0
+    [(probed, _), (greeted, method)] = server.lines[0].times
+    assert method == "initialize" and 3 <= greeted - probed < 3.2
+    assert server.verdicts.costly == [Era.HANDSHAKE]
+
+
+@virtual_time
+async def test_the_time_until_the_server_reads_is_not_part_of_the_wait():
+    server = Dialled([NEVER, later(0, welcome())])
+    [line] = server.connections
+    line.is_unread = True
+    asyncio.get_running_loop().call_later(20, setattr, line, "is_unread", False)
+    assert isinstance(await server.open(), HandshakeClient)
+    [(probed, _), (greeted, _)] = line.times
+    assert 22.9 < greeted - probed < 23.2
+
+
+@virtual_time
+@pytest.mark.parametrize("seconds", [2, 3.5, 100])
+async def test_a_late_discovery_counts_as_long_as_initialize_is_not_answered(seconds):
+    server = Dialled([later(seconds, discovery(NEWEST)), NEVER], target="t")
+    edge = await server.open()
+    assert isinstance(edge, StatelessClient)
+    assert server.lines[0].adopted[-1][0] is edge and server.lines[0].closed == 0
+    assert server.verdicts.get("t") is Era.STATELESS
+
+
+@virtual_time
+async def test_where_both_are_answered_at_once_the_discovery_decides():
+    async def at(line, when, answer):
+        await asyncio.sleep(when - asyncio.get_running_loop().time())
+        return answer
+
+    moment = asyncio.get_running_loop().time() + 8
+    server = Dialled([lambda line: at(line, moment, discovery(NEWEST)), lambda line: at(line, moment, welcome())])
+    edge = await server.open()
+    assert isinstance(edge, StatelessClient) and server.lines[0].adopted[-1][0] is edge
+
+
+@virtual_time
+async def test_a_late_refusal_of_the_probe_leaves_the_handshake():
+    server = Dialled([later(4, error_frame(-32601)), later(20, welcome())])
+    assert isinstance(await server.open(), HandshakeClient)
+    assert server.said() == [["server/discover", "initialize"]]
+
+
+@virtual_time
+async def test_a_refusal_of_initialize_leaves_the_probe_some_time():
+    server = Dialled([later(5, discovery(NEWEST)), later(0, error_frame(-32600))])
+    assert isinstance(await server.open(), StatelessClient)
+
+
+@virtual_time
+async def test_a_refusal_of_initialize_is_the_end_where_the_probe_stays_silent():
+    server = Dialled([NEVER, later(0, error_frame(-32600, "not you"))])
+    with pytest.raises(Refused, match="not you"):
+        await server.open()
+    assert server.lines[0].closed
+
+
+@virtual_time
+async def test_a_silent_server_that_goes_at_initialize_is_started_again_with_that_alone():
+    """As one of the Python SDK 1.2 to 1.8 does."""
+
+    def both(line):
+        line.end = PeerClosed("gone")
+        return later(1, line.end)(line)
+
+    server = Dialled([later(4, PeerClosed("gone")), both], [welcome()], verdicts=Kept(), target="t")
+    assert isinstance(await server.open(), HandshakeClient)
+    assert server.said() == [["server/discover", "initialize"], ["initialize"]]
+    assert server.verdicts.costly == [Era.HANDSHAKE]
+
+
+@virtual_time
+async def test_giving_up_leaves_nothing_behind():
+    server = Dialled([NEVER, NEVER])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await server.open()
+    assert server.said() == [["server/discover", "initialize"]] and server.lines[0].closed
+
+
+async def test_an_answer_that_comes_at_once_is_not_worth_remembering_for_long():
+    server = Dialled([error_frame(-32601), welcome()], verdicts=Kept(), target="t")
+    await server.open()
+    assert server.verdicts.get("t") is Era.HANDSHAKE and server.verdicts.costly == []
 
 
 @pytest.mark.parametrize("last", [error_frame(-32603), CallTimeout("server/discover", 3, "total"), PeerClosed("gone")])
 async def test_one_that_proves_its_era_and_then_fails_is_an_error_of_the_tree(last):
     # What a caller sees is always an InterlockError, never an exception of our own machinery.
     refusal = error_frame(-32022, data={"supported": [NEWEST]})
-    server = Dialled([CallTimeout("server/discover", 3, "total"), refusal, last])
+    server = Dialled([CallTimeout("server/discover", 3, "total"), refusal, last], [PeerClosed("gone")])
     with pytest.raises(InterlockError):
         await server.open()
-    assert server.lines[0].closed >= 1
+    assert all(line.closed >= 1 for line in server.lines)
 
 
 async def test_with_nothing_to_fall_back_to_there_is_no_hurry():

@@ -12,6 +12,7 @@ from interlock.wire.errors import InvalidParams, LocalError
 from interlock.wire.exchange import Principal, Question
 from support.doubles import turns
 from support.rounds import Rounds, accept, form
+from support.virtual_time import virtual_time
 
 
 async def asks(exchange):
@@ -284,6 +285,7 @@ async def test_an_act_under_way_holds_the_end_up():
     assert ends == [1]
 
 
+@virtual_time
 async def test_a_grace_waits_for_more():
     ends = []
     questions = Questions(0.01, lambda: ends.append(1))

@@ -11,7 +11,15 @@ from interlock.revisions.session_requests import (
     session_headers,
     session_in,
 )
-from interlock.wire.errors import BadResult, ConnectionLost, HttpStatus, InternalError, InvalidRequest, RemoteError
+from interlock.wire.errors import (
+    AuthRequired,
+    BadResult,
+    ConnectionLost,
+    HttpStatus,
+    InternalError,
+    InvalidRequest,
+    RemoteError,
+)
 from interlock.wire.limits import DEFAULT_LIMITS
 
 
@@ -108,6 +116,11 @@ def test_an_event_id_is_sent_back_as_it_came_or_not_at_all(id, can):
         (HttpStatus("x", 400), True),
         (HttpStatus("x", 404), True),
         (HttpStatus("x", 405), True),
+        (HttpStatus("x", 403), True),
+        (HttpStatus("x", 422), True),
+        (AuthRequired("x", 403), False),
+        (HttpStatus("x", 407), False),
+        (HttpStatus("x", 307), False),
         (InvalidRequest("x"), True),
         (InternalError("x"), False),
         (HttpStatus("x", 401), False),

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from interlock.server import coercion
 from interlock.server.coercion import coerced, kinds_of
+from interlock.wire.json_reader import read_slow_json
 from support.properties import many
 
 INTEGER, STRING, ARRAY = {"type": "integer"}, {"type": "string"}, {"type": "array", "items": {"type": "integer"}}
@@ -97,3 +99,10 @@ def test_what_a_schema_allows():
 def test_a_number_keeps_its_kind_where_both_are_allowed():
     assert type(coerced(5.0, {"type": ["integer", "number"]}, {})) is float
     assert type(coerced(5.0, {"type": "integer"}, {})) is int
+
+
+def test_texts_are_read_by_the_decoder_that_takes_no_longer_for_any_number(monkeypatch):
+    read = []
+    monkeypatch.setattr(coercion, "read_slow_json", lambda data: read.append(data) or read_slow_json(data))
+    assert coerced(["1e300", "5e-324"], {"type": "array", "items": {"type": "number"}}, {}) == [1e300, 5e-324]
+    assert read == [b"1e300", b"5e-324"]

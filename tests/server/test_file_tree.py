@@ -1,7 +1,10 @@
 """server/file_tree.py: what lies below one folder can be read, and nothing else, whatever links are put there."""
 
 import os
+import shutil
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -112,6 +115,21 @@ def test_the_way_to_the_root_may_have_links(root):
     assert FileTree(link, hidden=False, most_bytes=100).read(["a.txt"]) == b"A"
 
 
+def test_a_name_that_the_locale_has_no_letters_for_is_not_there(root):
+    code = """if True:
+        import sys
+        from interlock.server.file_tree import FileTree, NotThere
+        for stepwise in (True, False):
+            try:
+                FileTree(sys.argv[1], hidden=False, most_bytes=100, stepwise=stepwise).read(["\\xe4"])
+            except NotThere:
+                print("not there")
+    """
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run = subprocess.run([sys.executable, "-c", code, str(root)], env=ascii_only, capture_output=True, text=True)
+    assert (run.stdout.split("\n"), run.stderr) == (["not there", "not there", ""], "")
+
+
 def test_a_pipe_is_not_there_and_blocks_nobody(tree, root):
     os.mkfifo(root / "pipe")
     with pytest.raises(NotThere):
@@ -126,6 +144,23 @@ def test_what_cannot_be_read_is_not_there(tree, root):
         (root / "a.txt").chmod(0)
     with pytest.raises(NotThere):
         tree.read(["a.txt"])
+
+
+@pytest.mark.parametrize("parts", [["a.txt"], ["sub", "deep"]], ids=["file", "folder"])
+def test_what_goes_between_the_look_and_the_opening_is_not_there(root, parts):
+    """Where paths cannot be opened step by step, opening can fail after the first look: gone, or without permission."""
+
+    class Vanishing(FileTree):
+        def _looked_at(self, parts):
+            path = super()._looked_at(parts)
+            os.rename(path, path + "-gone")
+            return path
+
+    with pytest.raises(NotThere):
+        Vanishing(root, hidden=False, most_bytes=100, stepwise=False).read(parts)
+    shutil.rmtree(root / "sub")
+    (root / "sub" / "deep").mkdir(parents=True)
+    assert Vanishing(root, hidden=False, most_bytes=100, stepwise=False).entries(["sub", "deep"]) == []
 
 
 @pytest.mark.parametrize(("size", "fits"), [(0, True), (100, True), (101, False), (5000, False)])

@@ -6,10 +6,11 @@ import pytest
 
 from interlock import Client, Concurrency, Context, InterlockError, Rate, RateLimits, Server, ToolError
 from interlock.server.guards import Guards
-from interlock.wire.errors import LocalError
+from interlock.wire.errors import InvalidParams, LocalError
 from interlock.wire.exchange import Peer, Principal
 from interlock.wire.types.content import TextContent
 from support.doubles import Spoken
+from support.idle import until_idle
 
 
 async def handler(exchange):
@@ -100,7 +101,7 @@ async def test_a_server_bounds_all_its_tools_together():
 
     async with Client(server) as client:
         calls = [asyncio.ensure_future(client.call_tool(name, {})) for name in ("one", "other")]
-        await asyncio.sleep(0.01)
+        await until_idle()
         refused = await client.call_tool("one", {})
         assert refused.is_error and "The tool one is busy" in refused.content[0].text
         assert (await client.list_tools())[0].name == "one"  # only calls are bounded
@@ -119,7 +120,7 @@ async def test_a_tool_has_a_bound_of_its_own():
 
     async with Client(server) as client:
         calls = [asyncio.ensure_future(client.call_tool("alone", {"number": number})) for number in range(3)]
-        await asyncio.sleep(0.01)
+        await until_idle()
         assert running == [0]
         go.set()
         assert [(await each).content[0].text for each in calls] == ["0", "1", "2"]
@@ -156,6 +157,41 @@ async def test_a_sanitizer_sees_every_result_of_a_tool_as_plain_json():
     assert await told(server, "fails") == (True, "z")
     assert [tool for tool, _ in seen] == ["record", "block", "fails"]
     assert seen[0][1]["structuredContent"] == {"html": "<script>x"}
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+@pytest.mark.parametrize(
+    ("rewritten", "told"),
+    [
+        ({"content": [{"type": "text", "text": "clean"}], "isError": True}, "clean"),
+        ({"content": [{"type": "image"}, {"type": "text", "text": "clean"}]}, "clean"),
+        ({"content": []}, "do not fit"),
+        ({}, "do not fit"),
+        ({"content": 7}, "do not fit"),
+    ],
+)
+async def test_wrong_arguments_stay_an_error_of_the_protocol_after_a_sanitizer(revision, rewritten, told):
+    server = Server("s", sanitize=lambda tool, result: rewritten)
+
+    @server.tool
+    async def add(a: int) -> str:
+        return str(a)
+
+    async with Client(server, revision=revision) as client:
+        with pytest.raises(InvalidParams, match=told):
+            await client.call_tool("add", {"a": "x"})
+
+
+async def test_output_that_is_an_object_by_chance_is_wrapped_after_a_sanitizer_too():
+    server = Server("s", sanitize=lambda tool, result: result)
+
+    @server.tool
+    async def perhaps() -> dict[str, int] | None:
+        return {"a": 1}
+
+    async with Client(server, revision="2025-06-18") as client:
+        found = await client.request("tools/call", {"name": "perhaps"})
+    assert found["structuredContent"] == {"result": {"a": 1}}
 
 
 async def test_a_sanitizer_may_be_async_and_sees_nothing_but_tools():

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.server.rate_limits import HTTP_LIMITS, Buckets, Rate, RateLimits, caller_key, rate_limited
+from interlock.state.rate_table import RateTable
 from interlock.wire.errors import InternalError, LocalError
 from interlock.wire.exchange import ANONYMOUS, LOCAL, Peer, Principal
 from support.doubles import Spoken
@@ -125,7 +126,10 @@ async def test_a_call_too_many_is_a_result_for_the_model():
     assert [await limited() for _ in range(2)] == [{"done": "tools/call"}] * 2
     refused = await limited()
     assert refused["isError"] is True
-    assert refused["content"][0]["text"] == "Too many calls in a short time: try again in 2 s"
+    assert refused["content"][0]["text"] == (
+        "Too many calls: 0.5 calls per second and 2 at once for each caller are allowed. Try again in 2 s; who runs "
+        "this server changes the limit with Server(rate_limits=...)"
+    )
     limited.now += 2
     assert await limited() == {"done": "tools/call"}
 
@@ -133,7 +137,7 @@ async def test_a_call_too_many_is_a_result_for_the_model():
 async def test_a_completion_too_many_is_an_error_with_the_time_to_wait():
     limited = Limited(RateLimits(completions=Rate(1, 1)))
     await limited("completion/complete")
-    with pytest.raises(InternalError, match="try again in 1 s") as refused:
+    with pytest.raises(InternalError, match="Try again in 1 s") as refused:
         await limited("completion/complete")
     assert refused.value.data == {"retryAfterSeconds": 1}
     assert await limited() == {"done": "tools/call"}  # calls have a bucket of their own
@@ -192,3 +196,41 @@ def test_where_no_address_is_known_the_connection_counts():
 
 def test_the_numbers_that_hold_over_http():
     assert RateLimits(calls=Rate(50, 500), completions=Rate(20, 100), local=False, callers=10_000) == HTTP_LIMITS
+
+
+# --- several workers ---
+
+
+def test_workers_that_share_a_table_count_together(tmp_path):
+    """Whatever their number: a caller has one rate, on one connection or on many."""
+    workers = [Buckets(Rate(0.001, 6), 10) for _ in range(3)]
+    tables = [RateTable(tmp_path / "rates") for _ in workers]
+    for buckets, table in zip(workers, tables, strict=True):
+        buckets.spread(3)  # counts for nothing while there is a table
+        buckets.share(table, "notes")
+    for caller in ("192.0.2.1", b"\x20\x01", Principal("i", "ada")):
+        assert [workers[turn % 3].take(caller, 0.0) for turn in range(6)] == [0.0] * 6
+        assert all(buckets.take(caller, 0.0) > 900 for buckets in workers)
+        other = Buckets(Rate(0.001, 6), 10, "completions")
+        other.share(tables[0], "notes")
+        assert other.take(caller, 0.0) == 0.0, "another rate of the same caller"
+    assert [buckets.take("192.0.2.2", 0.0) for buckets in workers[:1] * 6] == [0.0] * 6
+    for table in tables:
+        table.close()
+
+
+def test_a_table_that_fails_is_left_for_counting_here(tmp_path, caplog):
+    buckets = Buckets(Rate(0.001, 2), 10)
+    table = RateTable(tmp_path / "rates")
+    buckets.share(table, "notes")
+    table.close()
+    assert [buckets.take("a", 0.0) > 0 for _ in range(3)] == [False, False, True]
+    assert len(caplog.records) == 1
+
+
+async def test_the_first_refusal_is_in_the_log_with_the_way_out(caplog):
+    limited = Limited(RateLimits(calls=Rate(0.5, 1)))
+    for _ in range(4):
+        await limited()
+    [record] = caplog.records
+    assert "rate_limits" in record.getMessage() and "trusted_proxies" in record.getMessage()

@@ -1,6 +1,7 @@
 """server/roots.py: a place lies within a root by where it leads, not by how it is written."""
 
 import os
+import sys
 
 import pytest
 
@@ -89,6 +90,7 @@ def test_what_names_no_folder_of_this_machine(uri):
     assert not within("/data", [uri])
 
 
+@pytest.mark.skipif(sys.getfilesystemencoding() == "ascii", reason="file names here are ASCII")
 def test_a_uri_is_decoded(data):
     (data / "ä %").mkdir()
     assert folder_of((data / "ä %").as_uri()) == os.path.realpath(data / "ä %")

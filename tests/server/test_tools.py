@@ -154,10 +154,16 @@ async def test_wrong_values_are_for_the_model_to_mend(arguments):
     assert "add" in text(result) and "`" not in text(result)
 
 
-@pytest.mark.parametrize("arguments", [b"[]", b"null", b'"x"', b"7", b" [1]"])
+@pytest.mark.parametrize("arguments", [b"[]", b'"x"', b"7", b" [1]"])
 async def test_arguments_that_are_no_object_are_a_broken_request(arguments):
     with pytest.raises(InvalidParams, match="object"):
         await call(tool(add), arguments)
+
+
+@pytest.mark.parametrize("arguments", [b"null", b" null"])
+async def test_null_in_the_place_of_arguments_is_none(arguments):
+    assert text(await call(tool(lambda: "here", name="bare"), arguments)) == "here"
+    assert "a: missing" in text(await call(tool(add), arguments))
 
 
 @pytest.mark.parametrize("arguments", [b'{"a":1e400}', b'{"a":"\\ud800"}'])

@@ -15,7 +15,7 @@ from interlock.wire.errors import StoreError
 from support import store_worker
 from support.properties import many
 from support.store_model import machine
-from support.stores import FOREVER, opened
+from support.stores import FOREVER, opened, until_waiting
 
 WAIT = 60.0
 
@@ -42,12 +42,12 @@ async def test_what_was_written_is_there_after_the_end(tmp_path):
 async def test_an_append_and_a_drop_elsewhere_wake_who_waits_here(tmp_path):
     async with opened("sqlite", tmp_path) as here, opened("sqlite", tmp_path) as there:
         wait = asyncio.create_task(here.wait("s", seconds=WAIT))
-        await asyncio.sleep(0.05)
+        await until_waiting(here)
         await there.append("s", [b"a"], until=FOREVER)
         assert await wait
         assert [event.data for event in await here.read("s")] == [b"a"]
         wait = asyncio.create_task(here.wait("s", 1, seconds=WAIT))
-        await asyncio.sleep(0.05)
+        await until_waiting(here)
         assert await there.drop("s")
         assert await wait
 
@@ -56,7 +56,7 @@ async def test_who_begins_to_wait_after_a_pause_hears_the_next(tmp_path):
     async with opened("sqlite", tmp_path) as here, opened("sqlite", tmp_path) as there:
         for number in range(5):
             wait = asyncio.create_task(here.wait("s", number, seconds=WAIT))
-            await asyncio.sleep(0.02)
+            await until_waiting(here)
             await there.append("s", [b"x"], until=FOREVER)
             assert await wait
             await there.append("other", [b"x"], until=FOREVER)  # while nobody here waits
@@ -65,7 +65,7 @@ async def test_who_begins_to_wait_after_a_pause_hears_the_next(tmp_path):
 async def test_many_streams_wake_only_who_waits_for_them(tmp_path):
     async with opened("sqlite", tmp_path) as here, opened("sqlite", tmp_path) as there:
         waits = [asyncio.create_task(here.wait(f"s{number}", seconds=WAIT)) for number in range(200)]
-        await asyncio.sleep(0.05)
+        await until_waiting(here)
         await asyncio.gather(*[there.append(f"s{number}", [b"x"], until=FOREVER) for number in range(0, 200, 2)])
         assert all(await asyncio.gather(*waits[::2]))
         assert not any(wait.done() for wait in waits[1::2])

@@ -12,7 +12,7 @@ from interlock.state.sqlite_turn import Turn
 from interlock.state.store import DEFAULT_BOUNDS
 from interlock.state.waiting import Waiters
 from interlock.wire.errors import EventsGone, NotOpen, StoreError
-from support.stores import FOREVER, Clock, opened
+from support.stores import FOREVER, Clock, opened, until_waiting
 
 
 def make(kind, folder):
@@ -30,9 +30,10 @@ def version_of(turn: Turn) -> int:
 
 async def test_what_waits_is_committed_together(tmp_path):
     writer, reader = make(Writer, tmp_path), make(Reader, tmp_path)
-    gate, turns = threading.Event(), list[int]()
+    begun, gate, turns = threading.Event(), threading.Event(), list[int]()
 
     def block(turn: Turn) -> None:
+        begun.set()
         gate.wait(30)
 
     def note(turn: Turn) -> int:
@@ -41,7 +42,7 @@ async def test_what_waits_is_committed_together(tmp_path):
 
     before = await reader.do(version_of)
     held = asyncio.create_task(writer.do(block))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(begun.wait, 30)
     rest = [asyncio.create_task(writer.do(note)) for _ in range(100)]
     await asyncio.sleep(0)
     gate.set()
@@ -97,10 +98,10 @@ async def test_too_many_bytes_that_wait_are_refused(tmp_path, monkeypatch):
 
 
 async def test_who_is_cancelled_hinders_nobody(tmp_path):
-    writer, gate = make(Writer, tmp_path), threading.Event()
-    first = asyncio.create_task(writer.do(lambda turn: gate.wait(30)))
+    writer, begun, gate = make(Writer, tmp_path), threading.Event(), threading.Event()
+    first = asyncio.create_task(writer.do(lambda turn: begun.set() or gate.wait(30)))
     second = asyncio.create_task(writer.do(number))
-    await asyncio.sleep(0.02)
+    await asyncio.to_thread(begun.wait, 30)
     first.cancel()
     await asyncio.wait([first])
     gate.set()
@@ -121,7 +122,7 @@ async def test_closing_finishes_what_was_begun_and_takes_nothing_more(tmp_path):
 async def test_several_loops_share_one_store(tmp_path):
     async with opened("sqlite", tmp_path) as store:
         wait = asyncio.create_task(store.wait("s", seconds=60))
-        await asyncio.sleep(0.02)
+        await until_waiting(store)
 
         async def elsewhere() -> int:
             return await store.append("s", [b"x"], until=FOREVER)
@@ -137,7 +138,7 @@ async def test_several_loops_share_one_store(tmp_path):
 async def test_an_error_while_nobody_reads_reaches_who_waits(tmp_path, monkeypatch):
     async with opened("sqlite", tmp_path) as store:
         wait = asyncio.create_task(store.wait("s", seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
 
         def broken(*_: object) -> None:
             raise StoreError("the file is gone")
@@ -152,7 +153,7 @@ async def test_news_of_the_same_process_needs_no_asking(tmp_path, monkeypatch):
     async with opened("sqlite", tmp_path) as store:
         for number in range(3):
             wait = asyncio.create_task(store.wait("s", number, seconds=60))
-            await asyncio.sleep(0.05)
+            await until_waiting(store)
             await store.append("s", [b"x"], until=FOREVER)
             assert await wait
 

@@ -7,7 +7,7 @@ import pytest
 
 from interlock.state.store import Bounds, Event, surplus
 from interlock.wire.errors import EventsGone, Fenced, LocalError, NotOpen, StoreFull
-from support.stores import FOREVER, KINDS, Clock, opened
+from support.stores import FOREVER, KINDS, Clock, opened, until_waiting
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -439,7 +439,7 @@ async def test_waiting_ends_with_the_append_for_everybody_who_waits(kind, tmp_pa
         waits = [asyncio.create_task(store.wait("s", 1, seconds=60)) for _ in range(5)]
         waits.append(asyncio.create_task(store.wait("unborn", seconds=60)))
         other = asyncio.create_task(store.wait("other", seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         assert not any(wait.done() for wait in waits)
         await store.append("s", [b"b"], until=FOREVER)
         await store.append("unborn", [b"b"], until=FOREVER)
@@ -464,7 +464,7 @@ async def test_waiting_ends_with_the_stream(kind, tmp_path):
     async with opened(kind, tmp_path) as store:
         await store.append("s", [b"a"], until=FOREVER)
         wait = asyncio.create_task(store.wait("s", 1, seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         await store.drop("s")
         assert await wait
         with pytest.raises(EventsGone):
@@ -498,7 +498,7 @@ async def test_after_the_end_nothing_works_and_who_waits_is_told(kind, tmp_path)
         assert store.shared == (kind == "sqlite")
         await store.append("s", [b"a"], until=FOREVER)
         wait = asyncio.create_task(store.wait("s", 1, seconds=60))
-        await asyncio.sleep(0.05)
+        await until_waiting(store)
         await store.close()
         await store.close()
         for call in (store.get("k"), store.put("k", b"", until=FOREVER), store.read("s"), wait):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from interlock.state.waiting import Waiters
+from support.idle import until_idle
 
 
 async def test_news_from_another_thread_ends_the_wait():
@@ -16,7 +17,7 @@ async def test_news_from_another_thread_ends_the_wait():
     await asyncio.sleep(0)
     waiters.wake("s")  # a false alarm: it looks and goes on waiting
     waiters.wake("other")
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert not wait.done()
     there = True
     thread = threading.Thread(target=waiters.wake_all)

@@ -6,6 +6,7 @@ Only what stands *beside* the file under test is ever one of these, never the fi
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -145,7 +146,8 @@ class Outlet:
 
 
 class Link:
-    """A client's way to a server: answers come from `answers` (frames, or exceptions to raise), in order."""
+    """A client's way to a server: answers come from `answers` (frames, exceptions to raise, or functions of the
+    link that give one, now or later), in order."""
 
     def __init__(self, *answers: Any) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -154,6 +156,7 @@ class Link:
         self.closed = 0
         self.end: ConnectionEnded | None = None
         self.adopted: list[Any] = []
+        self.is_unread = False
         self.during: list[tuple[str, Frame]] = []
         """Notifications handed to the caller while it waits."""
 
@@ -181,6 +184,8 @@ class Link:
         answer = self.answers.pop(0)
         if callable(answer):
             answer = answer(self)
+        if inspect.isawaitable(answer):
+            answer = await answer
         if isinstance(answer, BaseException):
             if isinstance(answer, ConnectionEnded):
                 self.end = answer

@@ -10,8 +10,9 @@ from typing import Any
 from interlock.state.memory_store import MemoryStore
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.state.store import Bounds, State
+from support.idle import until_idle
 
-__all__ = ["FOREVER", "KINDS", "Clock", "make", "opened"]
+__all__ = ["FOREVER", "KINDS", "Clock", "make", "opened", "until_waiting"]
 
 KINDS = ("memory", "sqlite")
 FOREVER = float("inf")
@@ -38,3 +39,10 @@ async def opened(kind: str, folder: Path, clock: Clock | None = None, **bounds: 
         yield store
     finally:
         await store.close()
+
+
+async def until_waiting(store: State) -> None:
+    """Until everything that began to wait for a stream of it has looked once, and found nothing."""
+    await until_idle()  # they have asked for their look
+    await store.last("")  # looks are taken in their order
+    await until_idle()

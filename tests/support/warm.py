@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 _door: socket.socket | None = None
+_parent: subprocess.Popen[bytes] | None = None
 
 
 # --- here -------------------------------------------------------------------------------------------
@@ -29,20 +30,26 @@ _door: socket.socket | None = None
 @contextmanager
 def nursery() -> Iterator[None]:
     """The process that forks, as long as this lasts."""
-    global _door
+    global _door, _parent
     from interlock.transport.child import Command
 
     _door, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = [sys.executable, "-P", __file__, str(far.fileno())]
     env = {**Command.of(words).environment(), "PYTHONPATH": str(ROOT / "src")}
-    parent = subprocess.Popen(words, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, env=env, cwd=ROOT)
+    _parent = subprocess.Popen(words, pass_fds=[far.fileno()], stdin=subprocess.DEVNULL, env=env, cwd=ROOT)
     far.close()
     try:
         yield
     finally:
         _door.close()
         _door = None
-        parent.wait(30)
+        _parent.wait(30)
+        _parent = None
+
+
+def parent_pid() -> int | None:
+    """The process that forks, where there is one."""
+    return _parent.pid if _parent is not None else None
 
 
 def available() -> bool:

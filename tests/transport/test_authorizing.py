@@ -19,6 +19,7 @@ from interlock.wire.errors import HttpStatus, InterlockError, LocalError
 from support.auth_peer import GuardedPeer
 from support.auth_world import oauth, said
 from support.http_peer import DISCOVERY, http, result, server
+from support.idle import until_idle
 
 CALLED = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -248,7 +249,7 @@ async def test_a_refresh_that_nobody_waits_for_any_more_is_kept():
             call = asyncio.create_task(client.call_tool("t"))
             await arrived.wait()
             call.cancel()
-            await asyncio.sleep(0.01)
+            await until_idle()
             may_answer.set()
             await asyncio.wait([call])
             assert await asyncio.wait_for(settled(plan, "refresh-2"), 20)
@@ -392,7 +393,7 @@ async def test_what_somebody_else_holds_is_waited_for(tmp_path):
         return "held"
 
     waiting = asyncio.create_task(drive(flow(), oauth(tokens=records), endpoint_of("https://h/mcp")))
-    await asyncio.sleep(0.02)
+    await until_idle()
     assert not waiting.done()
     release()
     assert await waiting == "held"

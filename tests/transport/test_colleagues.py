@@ -11,6 +11,7 @@ from interlock.state.store import Bounds
 from interlock.transport import colleagues
 from interlock.transport.colleagues import Colleagues, Mail, worker_of
 from interlock.wire.errors import EventsGone, LocalError, StoreError
+from support.idle import until_idle
 from support.virtual_time import virtual_time
 
 
@@ -209,7 +210,7 @@ async def test_who_missed_messages_reads_on_with_the_next():
         for number in range(10):
             await a.tell_all(Mail("x", "s", b"%d" % number))
         b._tasks = [asyncio.create_task(b._read(0, 1))]
-        await asyncio.sleep(0.02)
+        await until_idle()
         await a.tell_all(Mail("x", "s", b"last"))
         await until(lambda: of_b)
         assert of_b == [("x", b"last", a.number)]

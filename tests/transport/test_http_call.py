@@ -16,6 +16,7 @@ from interlock.wire.link import Patience
 from interlock.wire.shares import Shares
 from interlock.wire.sse import COMMENT, EventParser
 from support.doubles import turns
+from support.idle import until_idle
 from support.virtual_time import run_virtually, virtual_time
 
 BOTH, ONLY_JSON, ONLY_EVENTS = Accepts(True, True), Accepts(True, False), Accepts(False, True)
@@ -735,12 +736,12 @@ async def test_so_is_one_whose_stream_was_kept_alive_and_watched():
     await call.read(10, ROOM)
     await call.tell("notifications/message", {"data": "hello"})
     call.tick()
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert call.streaming
     gc.disable()
     try:
         call.close()
-        await asyncio.sleep(0.01)
+        await until_idle()
         seen = weakref.ref(wire)
         del call, wire
         assert seen() is None

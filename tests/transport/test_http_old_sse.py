@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from urllib.parse import urljoin
 
 import pytest
 
@@ -59,16 +60,17 @@ class House:
 class Old:
     """A client of that transport, from its GET on."""
 
-    def __init__(self, house, *, can=None, root="", **headers):
-        self.house, self.root, self.headers = house, root, headers
+    def __init__(self, house, *, can=None, root="", at="/sse", **headers):
+        self.house, self.root, self.at, self.headers = house, root, at, headers
         self.hello = OverSession(None, "2024-11-05", can=can).hello
 
     async def __aenter__(self):
-        self.stream = self.house.ask("GET", f"{self.root}/sse", root=self.root, **self.headers)
+        self.stream = self.house.ask("GET", f"{self.root}{self.at}", root=self.root, **self.headers)
         await self.stream.heard(2)
         (told,) = events_of(self.stream)
         assert told.name == "endpoint"
-        self.where = told.data.decode()
+        self.told = told.data.decode()
+        self.where = urljoin(f"{self.root}{self.at}", self.told)
         assert (await self.post(self.hello)).status == 202
         assert (await self.heard(1))["result"]["protocolVersion"] == "2024-11-05"
         await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -169,6 +171,24 @@ async def test_a_server_that_cannot_wait_ends_the_stream_all_the_same():
 async def test_below_a_mount_the_address_is_below_it_too():
     async with House() as house, Old(house, root="/api") as old:
         assert old.where.startswith("/api/messages?session_id=")
+
+
+@pytest.mark.parametrize(
+    ("path", "at"), [("/mcp", "/sse"), ("/api/mcp", "/api/sse"), ("/a/b/", "/a/sse"), ("/", "/sse")]
+)
+async def test_it_is_beside_the_endpoint(path, at):
+    async with House(path=path) as house:
+        for slash in ("", "/"):
+            async with Old(house, at=at + slash) as old:
+                assert old.where.startswith(at.replace("/sse", "/messages?session_id="))
+        if at != "/sse":
+            assert (await house.ask("GET", "/sse").answer()).status == 404
+
+
+async def test_the_address_to_post_to_is_relative():
+    """Where a proxy removes a prefix, the server does not know it; the client does (RFC 3986 §5.2)."""
+    async with House() as house, Old(house) as old:
+        assert urljoin("https://example.com/some/where/sse", old.told) == f"https://example.com/some/where{old.where}"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from interlock.transport.http_posting import Posting
 from interlock.wire.errors import HttpStatus, LocalError
 from interlock.wire.frames import encode_call, encode_notice, encode_result
 from support.doubles import Receiver
+from support.idle import until_idle
 
 
 class Carrier(Posting):
@@ -64,7 +65,7 @@ async def test_requests_are_carried_and_the_rest_is_posted_aside():
 async def test_what_is_delivered_is_waited_for():
     carrier = await opened()
     delivering = asyncio.ensure_future(carrier.deliver("n", b"{}"))
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert not delivering.done() and carrier.posted == [("n", False)]
     carrier.go.set()
     await delivering
@@ -79,7 +80,7 @@ async def test_a_request_nobody_waits_for_is_let_go():
     carrier.send(encode_call(1, "x", {}))
     assert carrier.let_go(1)
     assert carrier.let_go(2)
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert carrier._requests == {} and len(carrier._errands) == 0
     await carrier.close()
 
@@ -109,7 +110,7 @@ async def test_only_so_many_go_aside_at_once(monkeypatch):
     carrier = await opened()
     for number in range(5):
         carrier.send(encode_result(number, {}))
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert len(carrier.posted) == 2
     carrier.go.set()
     await carrier.drain()
@@ -132,7 +133,7 @@ async def test_the_last_words_have_a_moment(monkeypatch):
     carrier = await opened()
     carrier.send(encode_notice("notifications/cancelled", {}))
     closing = asyncio.ensure_future(carrier.close())
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert not closing.done()
     carrier.go.set()
     await asyncio.gather(closing, carrier.close())

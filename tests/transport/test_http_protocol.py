@@ -17,6 +17,7 @@ from interlock.transport.http_server import Timing
 from interlock.wire.sse import EventParser
 from support.asgi import call_tool, message
 from support.http_socket import connection, http, served
+from support.idle import until_idle
 from support.virtual_time import virtual_time
 
 HI = call_tool("hi")
@@ -477,9 +478,21 @@ async def test_a_connection_is_closed_once_it_was_quiet_for_long_enough(monkeypa
         assert await raw.ended() == b""
 
 
+def looks(monkeypatch):
+    """Set once a connection was looked at for how long it is quiet."""
+    check, looked = http_protocol.Bounded.check_idle, asyncio.Event()
+
+    def check_and_tell(self):
+        check(self)
+        looked.set()
+
+    monkeypatch.setattr(http_protocol.Bounded, "check_idle", check_and_tell)
+    return looked
+
+
 async def test_a_call_that_takes_longer_than_that_is_answered(monkeypatch):
-    monkeypatch.setattr("interlock.transport.runner._IDLE", 2)
-    house, released = House(), asyncio.Event()
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 0.2)
+    house, released, looked = House(), asyncio.Event(), looks(monkeypatch)
 
     @house.server.tool
     async def long() -> str:
@@ -490,31 +503,33 @@ async def test_a_call_that_takes_longer_than_that_is_answered(monkeypatch):
         raw.write(http(HI))
         assert (await raw.response()).status == 200
         raw.write(http(call_tool("long")))
-        await asyncio.sleep(2.5)  # by now it has looked
+        await looked.wait()
         released.set()
         assert (await raw.response()).status == 200
         assert await raw.ended() == b""
 
 
 async def test_a_request_that_comes_in_pieces_is_not_cut_off_as_quiet(monkeypatch):
-    monkeypatch.setattr("interlock.transport.runner._IDLE", 1)
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 0.2)
+    looked = looks(monkeypatch)
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(HI))
         assert (await raw.response()).status == 200
         raw.write(http(HI)[:30])
-        await asyncio.sleep(1.5)  # by now it has looked
+        await looked.wait()
         raw.write(http(HI)[30:])
         assert (await raw.response()).status == 200
         assert await raw.ended() == b""
 
 
 async def test_who_still_writes_a_refused_body_is_not_cut_off_as_quiet(monkeypatch):
-    monkeypatch.setattr("interlock.transport.runner._IDLE", 1)
+    monkeypatch.setattr("interlock.transport.runner._IDLE", 0.2)
+    looked = looks(monkeypatch)
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(b"x" * 1000, {"host": "evil.example"})[:-500])
         assert (await raw.response()).status == 403
         raw.write(b"x" * 100)
-        await asyncio.sleep(1.5)  # by now it has looked
+        await looked.wait()
         raw.write(b"x" * 400 + http(HI))
         assert (await raw.response()).status == 200
 
@@ -626,7 +641,7 @@ async def test_what_is_no_version_of_ours_is_refused(version):
 async def test_a_client_of_an_older_http_is_told_nothing_before_its_answer():
     async with served(House().app) as port, connection(port) as raw:
         raw.write(http(HI, {"expect": "100-continue"}).replace(b"HTTP/1.1", b"HTTP/1.0", 1)[:-1])
-        await asyncio.sleep(0.02)
+        await until_idle()
         raw.write(b"}")
         assert (await raw.head())[0] == 200
 
@@ -727,6 +742,60 @@ async def test_what_fails_inside_is_still_logged(caplog):
         raw.write(http(HI))
         assert (await raw.response()).body == b"Internal Server Error"
     assert [record.name for record in caplog.records] == ["interlock.http.errors"]
+
+
+@pytest.mark.parametrize(
+    ("place", "requests", "data"),
+    [
+        ("on_message_begin", 0, http(HI)),
+        ("on_headers_complete", 0, http(HI)),
+        ("on_body", 0, http(HI)),
+        ("count", 1, b"POST"),
+        ("begin_again", 3, http(HI)),  # from the second request on heads are remembered
+    ],
+)
+async def test_a_defect_in_reading_is_logged_and_answered_500(monkeypatch, caplog, place, requests, data):
+    """A 400 says that the client is at fault: a method that a version of uvicorn lacks is not its fault."""
+
+    def fail(*given):
+        raise AttributeError("not there in this version")
+
+    if not requests:
+        monkeypatch.setattr(http_protocol.Bounded, place, fail)
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(requests):
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+        monkeypatch.setattr(http_protocol.Bounded, place, fail)
+        raw.write(data)
+        status, headers = await raw.head()
+        assert (status, headers["connection"]) == (500, "close")
+        assert await raw.ended() == b""
+    [record] = [record for record in caplog.records if record.name == "interlock.http.errors"]
+    assert record.levelname == "ERROR" and record.exc_info[0] is AttributeError
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_request_that_cannot_be_started_ends_its_connection(monkeypatch, caplog, again):
+    def fail(*given):
+        raise RuntimeError("no task")
+
+    async with served(House().app) as port, connection(port) as raw:
+        for _ in range(3 * again):
+            raw.write(http(HI))
+            assert (await raw.response()).status == 200
+        monkeypatch.setattr(http_protocol.Bounded, "_start_asgi_task", fail)
+        raw.write(http(HI))
+        said = await raw.ended()
+        assert said == b"" or said.startswith(b"HTTP/1.1 500 ")
+    assert [record.name for record in caplog.records] == ["interlock.http.errors"]
+
+
+async def test_a_target_that_is_not_ascii_is_the_clients_mistake(caplog):
+    async with served(House().app) as port, connection(port) as raw:
+        raw.write(http(HI).replace(b"/mcp", "/müp".encode(), 1))
+        assert (await raw.head())[0] == 400
+    assert caplog.records == []
 
 
 async def test_a_head_that_stays_away_behind_others_says_nothing_into_their_answers(monkeypatch):

@@ -270,6 +270,26 @@ async def test_what_is_no_request_is_400(body, code):
     assert (answer.status, answer.error["code"]) == (400, code)
 
 
+TWICE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"broken","name":"hi","_meta":'
+    + json.dumps(envelope()).encode()
+    + b"}}"
+)
+
+
+async def test_a_body_with_a_name_twice_is_refused_where_headers_repeat_it():
+    answer = await post(House().app, TWICE, headers=headers_of(call_tool("hi"))).answer()
+    assert (answer.status, answer.error["code"], answer.json["id"]) == (400, -32600, 1)
+    assert "'name' occurs twice" in answer.error["message"]
+
+
+async def test_the_last_of_two_counts_where_that_is_wanted():
+    app = House(strict_json=False).app
+    answer = await post(app, TWICE, headers=headers_of(call_tool("hi"))).answer()
+    assert answer.json["result"]["content"][0]["text"] == "hi"
+    assert (await post(app, TWICE, headers=headers_of(call_tool("broken"))).answer()).error["code"] == -32020
+
+
 async def test_a_broken_request_is_answered_under_its_id():
     answer = await post(House().app, b'{"jsonrpc":"2.0","id":"x","method":5}').answer()
     assert (answer.status, answer.json["id"]) == (400, "x")

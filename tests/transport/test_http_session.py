@@ -25,6 +25,7 @@ from interlock.wire.limits import Limits
 from support.http_handshake import asked, ended, final, handshake, sse
 from support.http_peer import HttpPeer, chunked, http, notice, refusal
 from support.http_session_talk import answered, events, of, ok, talking, until
+from support.idle import until_idle
 
 
 @pytest.fixture(autouse=True)
@@ -349,7 +350,7 @@ async def test_a_stream_that_cannot_be_resumed_any_more_is_begun_anew(status, ca
 async def test_a_server_that_offers_no_stream_is_left_alone(status):
     async with talking(handshake(GET=lambda r, s: http(status), tools_call=ok)) as (client, peer):
         await until(lambda: of(peer, "GET"))
-        await asyncio.sleep(0.1)
+        await until_idle()
         assert (await client.call_tool("t")).text == "ok"
     assert len(of(peer, "GET")) == 1
     assert len(of(peer, "initialize")) == 1
@@ -358,7 +359,7 @@ async def test_a_server_that_offers_no_stream_is_left_alone(status):
 async def test_a_stream_that_is_none_is_left_alone():
     async with talking(handshake(GET=lambda r, s: http(200, b"<html>", kind="text/html"))) as (_, peer):
         await until(lambda: of(peer, "GET"))
-        await asyncio.sleep(0.1)
+        await until_idle()
     assert len(of(peer, "GET")) == 1
 
 
@@ -447,7 +448,7 @@ async def test_polling_ends_with_the_deadline_of_the_call():
             await client.call_tool("t", timeout=0.3)
         await until(lambda: of(peer, "notifications/cancelled"))
         count = len(of(peer, "GET"))
-        await asyncio.sleep(0.1)
+        await until_idle()
         assert len(of(peer, "GET")) == count
 
 
@@ -702,7 +703,7 @@ async def test_opening_given_up_at_any_moment_leaves_nothing_behind(turns):
 async def test_closing_while_the_session_is_found_to_be_gone():
     async with talking(handshake(tools_call=lambda r, s: http(404))) as (client, _):
         calls = [asyncio.ensure_future(client.call_tool("t")) for _ in range(5)]
-        await asyncio.sleep(0.01)
+        await until_idle()
         await client.close()
         for found in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(found, ConnectionError | NotOpen)

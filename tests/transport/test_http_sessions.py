@@ -16,6 +16,7 @@ from interlock.wire.limits import Limits
 from interlock.wire.sse import EventParser
 from support.asgi import NEWEST, call_tool, message, post
 from support.http_socket import connection, http, served
+from support.idle import until_idle
 from support.sessions import OverSession, events_of, said, send
 from support.virtual_time import virtual_time
 
@@ -774,7 +775,7 @@ async def test_changes_are_told_on_exactly_one_standing_stream():
 async def test_what_was_said_before_anybody_listens_is_heard_by_the_first():
     async with House() as house, house.open() as peer:
         house.server.tool(lambda: "x", name="more")
-        await asyncio.sleep(0.05)
+        await until_idle()
         stream = peer.get()
         await stream.heard(2)
         assert [part["method"] for part in said(stream)] == ["notifications/tools/list_changed"]
@@ -840,7 +841,7 @@ async def test_a_call_whose_client_has_gone_gets_its_time_when_it_stops():
         await lost(peer.tool("wait", 7, steps=1))
         house.app.stop()
         settling = asyncio.ensure_future(house.app.settle(60))
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert not settling.done()
         house.go.set()
         await settling
@@ -976,3 +977,29 @@ async def test_a_server_that_is_stopped_leaves_nothing_of_its_sessions():
             while await standing.chunk():
                 pass  # its end comes by itself
     assert len(house.app._sessions) == 0 and house.cancelled == ["wait"]
+
+
+# --- a name twice in one object ---
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ({}, False),
+        ({"strict_json": True}, True),
+        ({"limits": Limits(strict_json=True)}, True),
+        ({"authenticate": lambda headers: Principal("issuer", "ada")}, True),
+        ({"authenticate": lambda headers: Principal("issuer", "ada"), "strict_json": False}, False),
+    ],
+)
+async def test_it_is_refused_where_it_matters_who_asks(options, refused):
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    twice = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","name":"hi"}}'
+    async with House(**options) as house:
+        opened = await post(house.app, hello, {"mcp-protocol-version": None, "mcp-method": None}).answer()
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
+        answer = await post(house.app, twice, session).answer()
+    assert answer.status == (400 if refused else 200)
+    assert refused or answer.json["result"]["content"][0]["text"] == "hi"
+    assert not refused or (answer.json["id"], answer.error["code"]) == (2, -32600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 import logging
 import re
 
@@ -177,6 +178,20 @@ async def test_a_page_reads_why_it_gets_no_token_or_is_to_wait():
         statuses.append(talk.status)
         assert told(talk)["access-control-allow-origin"] == PAGE
     assert set(statuses) == {201, 429}
+
+
+@pytest.mark.parametrize(("proxies", "others"), [((), 429), (("10.0.0.1",), 201)])
+async def test_limits_per_address_see_the_caller_behind_a_trusted_proxy(proxies, others):
+    issuer = House().server
+    app = Server("s", auth=issuer.protection()).asgi(allowed_hosts=["as.example.com"], trusted_proxies=proxies)
+
+    async def register(caller):
+        body = json.dumps({"redirect_uris": ["http://127.0.0.1/x"]}).encode()
+        said = {"content_type": "application/json", "x_forwarded_for": caller}
+        return (await served_by(app, "POST", AS + "/register", body, address="10.0.0.1", **said)).status
+
+    assert 429 in [await register("192.0.2.1") for _ in range(16)]
+    assert await register("198.51.100.1") == others
 
 
 async def test_the_page_where_people_agree_is_for_nobody_elses_pages():

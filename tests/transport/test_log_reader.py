@@ -10,6 +10,7 @@ from interlock.transport.log_reader import LogReader
 from interlock.transport.shared_streams import Log, unanswered
 from interlock.wire.errors import Fenced, StoreFull
 from interlock.wire.sse import EventParser
+from support.idle import until_idle
 
 NAME = (1 << 32) + 2
 
@@ -75,7 +76,7 @@ async def test_it_waits_for_what_comes():
     await log.append([b'h{"ids":[1]}', b"ma"])
     following = asyncio.get_running_loop().create_task(follow(log, 1))
     for event in (b"mb", b"mc", b"e"):
-        await asyncio.sleep(0.03)
+        await until_idle()
         await log.append([event])
     assert (await following).said == [("2", b"a"), ("3", b"b"), ("4", b"c")]
 
@@ -84,7 +85,7 @@ async def test_when_its_writer_is_gone_who_waits_for_an_answer_is_told():
     log, colleagues = log_of(), Colleagues()
     await log.append([b'h{"ids":[1,"x"]}', b'm{"id":1}'])
     following = asyncio.get_running_loop().create_task(follow(log, 1, colleagues=colleagues))
-    await asyncio.sleep(0.05)
+    await until_idle()
     await log.append([b'm{"method":"last words"}'])
     colleagues.dead = True
     *rest, (id, data) = (await following).said
@@ -156,7 +157,7 @@ async def test_what_is_lost_under_a_reader_ends_its_stream():
     log = log_of()
     await log.append([b'h{"ids":[1]}', b"ma"])
     following = asyncio.get_running_loop().create_task(follow(log, 1))
-    await asyncio.sleep(0.03)
+    await until_idle()
     await log.drop()
     assert (await following).said == [("2", b"a")]
 

@@ -26,6 +26,7 @@ from interlock.wire.errors import (
 )
 from interlock.wire.limits import Limits
 from support.http_peer import HttpPeer, chunk, chunked, http
+from support.idle import until_idle
 
 
 async def ask(out, verb="GET", body=None, **options):
@@ -149,12 +150,12 @@ async def test_a_request_given_up_leaves_no_socket_behind_at_a_peer_that_does_no
     task = asyncio.ensure_future(ask(out, "POST", b"x" * 30_000_000))
     while not out._used:
         await asyncio.sleep(0.005)
-    await asyncio.sleep(0.05)
+    await until_idle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not out._used
-    await asyncio.sleep(0.02)
+    await until_idle()
     assert [each for each in keeps._opened().sockets if each.fileno() >= 0] == []
     await out.close()
     await keeps.close()
@@ -168,7 +169,7 @@ async def test_requests_wait_for_one_of_the_sockets_and_what_goes_aside_does_not
         tasks = [asyncio.ensure_future(ask(out)) for _ in range(3)]
         while len(peer.requests) < 2:
             await asyncio.sleep(0.005)
-        await asyncio.sleep(0.05)
+        await until_idle()
         assert len(peer.requests) == 2
         tasks.append(asyncio.ensure_future(ask(out, aside=True)))
         while len(peer.requests) < 3:
@@ -341,11 +342,11 @@ async def test_an_errand_that_is_waited_for_gives_its_result_and_ends_with_who_w
     errands = Errands(asyncio.get_running_loop())
     assert await errands.run(asyncio.sleep(0, "done")) == "done"
     running = asyncio.ensure_future(errands.run(asyncio.sleep(1000)))
-    await asyncio.sleep(0.01)
+    await until_idle()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await asyncio.sleep(0.01)
+    await until_idle()
     assert len(errands) == 0
 
 

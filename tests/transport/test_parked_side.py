@@ -149,7 +149,7 @@ async def test_a_store_that_fails_is_told_and_the_run_waits_on(tmp_path, caplog)
     assert "a round could not be handed on" in caplog.text
 
 
-@pytest.mark.parametrize("state", ["", "x", 5, "s1.00000000.AAAA", None])
+@pytest.mark.parametrize("state", ["", "x", 5, "s1.00000000.AAAA"])
 async def test_what_is_no_state_of_ours_is_judged_here(tmp_path, state):
     async with office(tmp_path / "s.db", 1) as (worker,):
         frame = call_tool("order", **CAN)

@@ -205,12 +205,12 @@ async def test_processes_that_share_a_store_share_used_proofs_and_nonces(tmp_pat
     assert status == 401 and nonce
     assert (await asked(apps[1], "2"))[0] == 200
     assert (await asked(apps[0], "2"))[0] == 401 and (await asked(apps[0], "3"))[0] == 200
-    await apps[0]._let_go()
+    await apps[0]._lifecycle.leave()
     assert (await asked(apps[0], "4"))[0] == 200  # it begins again, with the same file
     assert (await asked(apps[1], "4"))[0] == 401
     for app in apps:
         app.stop()
-        await app._let_go()
+        await app._lifecycle.finish()
 
 
 async def test_a_store_of_the_server_counts_before_that_of_the_endpoint(tmp_path):

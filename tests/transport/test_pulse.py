@@ -76,4 +76,4 @@ async def test_the_endpoint_asks_its_stores(tmp_path):
     assert (await health(there)).json == {"status": "no store"}
     there.stop()
     assert (await health(there)).json == {"status": "stopping"}
-    await there._let_go()
+    await there._lifecycle.leave()

@@ -409,6 +409,15 @@ async def test_without_its_own_protocol_connections_are_still_bounded(monkeypatc
             assert (await two.response()).status == 503
 
 
+def test_only_a_missing_parser_falls_back_to_the_plain_protocol(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "httptools", None)
+        assert runner._protocol(1000, 10) == runner._PLAIN
+    monkeypatch.setitem(sys.modules, "interlock.transport.http_protocol", None)
+    with pytest.raises(ImportError):
+        runner._protocol(1000, 10)
+
+
 async def first_with_room(port):
     """The place of a connection that was closed is free a moment later."""
     async with asyncio.timeout(20):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from urllib.parse import urljoin
 
 from interlock import Context, Server
 from interlock.transport import http_old_sse
@@ -51,7 +52,7 @@ async def test_what_is_posted_at_one_worker_is_answered_on_the_stream_of_the_oth
     a, b = app_at(tmp_path / "s.db"), app_at(tmp_path / "s.db")
     stream = ask(a, "GET", "/sse")
     await stream.heard(2)
-    where = events_of(stream)[0].data.decode()
+    where = urljoin("/sse", events_of(stream)[0].data.decode())
     hello = OverSession(None, "2024-11-05", can={"roots": {}}).hello
     assert (await ask(b, "POST", where, hello).answer()).status == 202
     assert (await heard(stream, 1))["result"]["protocolVersion"] == "2024-11-05"
@@ -75,7 +76,7 @@ async def test_what_was_handed_on_and_cannot_be_served_is_refused_on_the_stream(
     a, b = app_at(tmp_path / "s.db"), app_at(tmp_path / "s.db")
     stream = ask(a, "GET", "/sse")
     await stream.heard(2)
-    where = events_of(stream)[0].data.decode()
+    where = urljoin("/sse", events_of(stream)[0].data.decode())
     for frame in ([], OverSession(None, "2024-11-05").hello):
         assert (await ask(b, "POST", where, frame).answer()).status == 202
     told = await heard(stream, 1)
@@ -92,7 +93,7 @@ async def test_it_is_unknown_to_everybody_else_and_when_its_worker_is_gone(tmp_p
     a, b = (app_at(tmp_path / "s.db", authenticate=check) for _ in range(2))
     stream = ask(a, "GET", "/sse", x_who="ann")
     await stream.heard(2)
-    where = events_of(stream)[0].data.decode()
+    where = urljoin("/sse", events_of(stream)[0].data.decode())
     hello = OverSession(None, "2024-11-05").hello
     for app in (a, b):
         assert (await ask(app, "POST", where, hello, x_who="bob").answer()).status == 404

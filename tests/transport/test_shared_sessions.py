@@ -69,7 +69,7 @@ class Worker:
     async def close(self):
         self.app.stop()
         await self.app.settle(0)
-        await self.app._let_go()
+        await self.app._lifecycle.leave()
 
     async def stand_still(self):
         """As SIGSTOP would, as far as others can see it: it renews no lease and reads no mail."""
@@ -96,6 +96,8 @@ class Worker:
         sharing = self.app._sharing
         for task in (*sharing.colleagues._tasks, *sharing._errands, self.app._sessions._upkeep):
             task.cancel()
+        for close in sharing.on_leave:  # descriptors end with a process
+            close()
         await sharing.state.close()
         sharing._joining = None
         for session in list(self.app._sessions._by_id.values()):
@@ -775,7 +777,7 @@ async def test_a_full_disk_is_not_told_as_too_many_sessions(tmp_path, caplog, mo
     assert "a session could not be written" in caplog.text and "state.db: the disk is full" in caplog.text
     assert len(app._sessions) == 0
     await app.settle(0)
-    await app._let_go()
+    await app._lifecycle.leave()
     await store.close()
 
 

@@ -9,6 +9,7 @@ from interlock.state.memory_store import MemoryStore
 from interlock.transport.http_streams import Keeping
 from interlock.transport.shared_streams import Log, LoggedStream, Logs, unanswered
 from interlock.wire.errors import StoreFull
+from support.idle import until_idle
 
 
 class Slow(MemoryStore):
@@ -185,7 +186,7 @@ async def test_a_notification_waits_for_the_disk():
         telling = asyncio.get_running_loop().create_task(stream.tell(b"1"))
         await asyncio.sleep(0)
         more = asyncio.get_running_loop().create_task(stream.tell(b"1234567"))
-        await asyncio.sleep(0.01)
+        await until_idle()
         assert telling.done() and not more.done()
         store.may.set()
         await stream.settle()
@@ -200,7 +201,7 @@ async def test_what_was_moved_elsewhere_cannot_be_resumed():
         await stream.settle()
         assert stream.take_unread() == [b"a"]
         stream.discard()
-        await asyncio.sleep(0.01)
+        await until_idle()
         assert not await stream.log.exists()
 
 

@@ -18,6 +18,7 @@ from interlock.transport import workers
 from interlock.transport.workers import check_can_fork, check_heartbeat
 from interlock.wire.errors import LocalError
 from interlock.wire.sse import EventParser
+from support.children import alive
 
 MANY = Path(__file__).resolve().parents[1] / "support" / "servers" / "many.py"
 WAIT = 30.0
@@ -38,7 +39,7 @@ def running(*words):
         process.kill()
         process.wait(WAIT)
         process.stderr.close()
-        until(lambda: not any(map(lives, children)))
+        until(lambda: not any(map(alive, children)))
 
 
 def until(condition):
@@ -47,14 +48,6 @@ def until(condition):
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
     return found
-
-
-def lives(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def children_of(pid):
@@ -415,7 +408,7 @@ def test_told_to_stop_they_finish_what_they_have(tmp_path):
         for stream in streams:
             assert short(stream.rest()) == [1, 2, 3, 4, "answer"]
         assert process.wait(WAIT) == 0
-        assert not any(map(lives, children))
+        assert not any(map(alive, children))
 
 
 # --- how they do not start ---

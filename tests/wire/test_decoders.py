@@ -14,7 +14,7 @@ class Point(msgspec.Struct):
 def test_a_decoder_is_made_with_its_first_use_and_only_then(monkeypatch):
     made = []
     real = msgspec.json.Decoder
-    monkeypatch.setattr(msgspec.json, "Decoder", lambda kind: made.append(kind) or real(kind))
+    monkeypatch.setattr(msgspec.json, "Decoder", lambda kind, **how: made.append(kind) or real(kind, **how))
     late = decoder(Point)
     assert made == []
     assert late.decode(b'{"x":1}') == Point(1)

@@ -56,7 +56,7 @@ def test_a_refusal_is_shown_safely_and_kept_as_it_came():
 
 
 BLANKS = [
-    *"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180e\u180f\u2800\u3164\uffa0\xad\u061c\u200b\u200d\u200e\u2028\u2060\ufeff\xa0\u3000",
+    *"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180e\u180f\u2800\u3164\U00013441\U00013442\U0001d159\uffa0\xad\u061c\u200b\u200d\u200e\u2028\u2060\ufeff\xa0\u3000",
     *map(chr, range(0xFE00, 0xFE10)),
     *map(chr, range(0x202A, 0x202F)),
     *map(chr, range(0x2066, 0x206A)),

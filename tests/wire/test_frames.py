@@ -456,3 +456,37 @@ def test_an_error_is_raised_under_the_class_of_its_code():
 
 def test_a_response_without_an_error_has_none():
     assert error_of(read_frame(encode_result(1, {})), {}) is None
+
+
+# --- a name twice in one object ---
+
+STRICT = Limits(strict_json=True)
+TWICE = b'"params":{"name":"a","arguments":{"path":"/tmp","path":"/etc"}}}'
+
+
+def test_of_two_members_with_one_name_the_last_counts_unless_it_is_strict():
+    line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call",' + TWICE
+    assert msgspec.json.decode(read_frame(line).params)["arguments"] == {"path": "/etc"}
+    bad = refused(line, STRICT)
+    assert isinstance(bad.refusal, InvalidRequest) and "'path' occurs twice" in bad.refusal.message
+    assert (bad.id, bad.answers) == (7, None)
+
+
+def test_a_strict_reader_takes_what_has_every_name_once():
+    line = encode_call(1, "tools/call", {"a": {"a": [1.5, 1e300, 10**400]}, "b": {"a": None}})
+    assert read_frame(line, STRICT) is not None
+
+
+def test_of_two_ids_neither_is_answered():
+    bad = refused(b'{"jsonrpc":"2.0","id":7,"method":"ping","id":8}', STRICT)
+    assert isinstance(bad.refusal, InvalidRequest) and bad.id is None
+
+
+def test_a_notification_with_a_name_twice_is_not_answered_and_a_response_ends_its_call():
+    assert refused(b'{"jsonrpc":"2.0","method":"x",' + TWICE, STRICT).refusal is None
+    bad = refused(b'{"jsonrpc":"2.0","id":7,"result":{"a":1,"a":2}}', STRICT)
+    assert (bad.refusal, bad.answers) == (None, 7)
+    found = read_batch(
+        b'[{"jsonrpc":"2.0","id":7,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"x",' + TWICE + b"]", STRICT
+    )
+    assert isinstance(found[0], Frame) and isinstance(found[1], BadFrame) and found[1].id == 8

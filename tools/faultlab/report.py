@@ -107,6 +107,8 @@ _WHAT = {
     "noise": "Tools of ours print, write to descriptor 1 and start programs that do. A foreign server mixes lines of "
     "junk into its answers.",
     "fuzz": "Random bytes and mutated frames to a stdio server, with a good request (the canary) every 200 lines.",
+    "numbers": "Numbers that take long to read (`1e300`, `5e-324`, and made-up ones): a server or a client spends at "
+    "most five times the CPU on them that it spends on as many bytes of `1.5`.",
     "growth": "Clients open and close, again and again; what they used must be given back, and nothing may be done "
     "when there is nothing to do.",
     "slow": "Peers that do not read, for a while or ever.",

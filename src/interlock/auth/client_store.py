@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..wire.errors import InterlockError, StoreFull
+from ..wire.json_reader import read_members
 from .clients import KnownClient, hashed, is_document_id, read_document, read_metadata
 from .guesses import Guesses, place_of
 from .issuer import AuthorizationServer
@@ -75,7 +76,7 @@ class ClientStore:
         if not self._registered.take(address):
             raise OAuthError("temporarily_unavailable", "too many registrations: try again", 429, ("retry-after", "60"))
         try:
-            members = msgspec.json.decode(body, type=dict[str, Any])
+            members = read_members(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise OAuthError("invalid_client_metadata", "the registration is no JSON object") from None
         id = secrets.token_urlsafe(18)

@@ -16,6 +16,7 @@ import msgspec
 
 from ..wire.display import display
 from ..wire.errors import AuthorizationFailed, LocalError
+from ..wire.json_reader import read_members
 from .public_keys import ALGORITHMS, keys_in
 from .redirects import check_redirect, meant
 from .replies import OAuthError
@@ -160,7 +161,7 @@ def is_document_id(id: str) -> bool:
 def read_document(body: bytes, id: str) -> KnownClient:
     """A client id metadata document, or `OAuthError`. It speaks of the URL it stands at, string for string."""
     try:
-        members = msgspec.json.decode(body, type=dict[str, Any])
+        members = read_members(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise OAuthError("invalid_client", "the document of the client is no JSON object", 401) from None
     if members.get("client_id") != id or not isinstance(members.get("client_name"), str):

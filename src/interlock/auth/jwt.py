@@ -6,13 +6,14 @@ the key. Keys that a header brings or points to (`jwk`, `jku`, `x5c`, `x5u`) are
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
 
+from ..wire.json_reader import read_members
+from ..wire.unique_names import check_unique_names
 from .public_keys import PublicKey, unbase64url
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _LONGEST = 16 * 1024  # characters of a token
+_MAX_HEADER = 4 * 1024  # characters of its first part, which names a key and an algorithm
 _LATEST = 1e12  # seconds: the year 33658
 _LONGEST_TEXT = 1024  # of a claim that names somebody
 
@@ -90,6 +92,8 @@ def read_written(text: str) -> Written:
     if len(text) > _LONGEST or not is_token(text):
         raise BadToken("it is no signed token")
     head, body, signature = text.split(".")
+    if len(head) > _MAX_HEADER:
+        raise BadToken(f"its header is longer than {_MAX_HEADER} characters")
     try:
         header, claims = _members(unbase64url(head)), _members(unbase64url(body))
         return Written(header, claims, f"{head}.{body}".encode("ascii"), unbase64url(signature))
@@ -99,14 +103,9 @@ def read_written(text: str) -> Written:
 
 def _members(raw: bytes) -> dict[str, Any]:
     """An object of JSON in which every name stands once: of two its writer may have meant the other (RFC 7519 §4)."""
-    found = msgspec.json.decode(raw, type=dict[str, Any])
-    json.loads(raw, object_pairs_hook=_each_once)
+    found = read_members(raw)
+    check_unique_names(raw)
     return found
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise ValueError("a name is there twice")
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):

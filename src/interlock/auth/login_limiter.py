@@ -52,17 +52,20 @@ class LoginLimiter:
     def succeed(self, attempt: LoginAttempt) -> None:
         """The password was right. This clears its own limit and takes this guess off the shared ones: a login of the
         owner must not give an attacker elsewhere, nor one with an account of their own, new guesses."""
-        (source, key), *shared = self._limits_of(attempt)
-        source.right(key)
-        for guesses, name in shared:
-            guesses.give_back(name)
+        for guesses, key in self._limits_of(attempt):
+            if guesses is self._sources:
+                guesses.right(key)
+            else:
+                guesses.give_back(key)
 
     def _limits_of(self, attempt: LoginAttempt) -> list[tuple[Guesses, str]]:
         if attempt.device is not None:
             return [(self._sources, f"device {attempt.device}")]
         place = place_of(attempt.address)
+        # The address first: what it refuses leaves no entry in the others. Else ever new names, which cost no hash once
+        # the address is refused, would push the limits of others out of memory.
         return [
-            (self._sources, f"{place} {attempt.user}"),
             (self._addresses, place),
+            (self._sources, f"{place} {attempt.user}"),
             (self._accounts, attempt.user),
         ]

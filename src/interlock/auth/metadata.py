@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from ..wire.errors import AuthorizationFailed
+from ..wire.json_reader import JsonReader
 from .challenges import scopes_in
 from .steps import Said
 from .urls import checked_url, is_resource_of
@@ -86,6 +87,6 @@ def read_server_metadata(said: Said, issuers: tuple[str, ...]) -> ServerMetadata
 
 def _read(said: Said, kind: type[T], what: str) -> T:
     try:
-        return msgspec.json.decode(said.body, type=kind)
+        return JsonReader(kind).decode(said.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise AuthorizationFailed(f"{what} are not of the shape that the standard says") from None

@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
+from ..wire.json_reader import JsonReader
+
 __all__ = ["ALGORITHMS", "PublicKey", "keys_in", "public_jwk_of", "read_set", "unbase64url"]
 
 _CURVES = {"ES256": ("SECP256R1", 32), "ES384": ("SECP384R1", 48), "ES512": ("SECP521R1", 66)}
@@ -153,6 +155,6 @@ class _Set(msgspec.Struct):
 def read_set(body: bytes, algorithms: Iterable[str]) -> tuple[PublicKey, ...] | None:
     """The keys of a published set; None for what is none."""
     try:
-        return keys_in(msgspec.json.decode(body, type=_Set).keys, algorithms)
+        return keys_in(JsonReader(_Set).decode(body).keys, algorithms)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

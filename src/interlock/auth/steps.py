@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from ..wire.errors import RemoteError
+from ..wire.json_reader import read_members
 from .secrets import Hidden
 
 __all__ = ["Ask", "Said", "Prepare", "Visit", "Hold", "Load", "Save", "Step", "Flow", "driven"]
@@ -55,7 +56,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     def members(self, what: str) -> Hidden[Any]:
         """The body as a JSON object, or `RemoteError`."""
         try:
-            return Hidden(msgspec.json.decode(self.body, type=dict[str, Any]))
+            return Hidden(read_members(self.body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise RemoteError(f"{what}: the answer is no JSON object") from None
 

@@ -82,7 +82,8 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
             )
         case HttpStatus():
             todo = _STATUS.get(error.status, "look at the server's log: it failed by itself")
-            return Cause(f"it answers with HTTP status {error.status}", todo)
+            said = f"; it said: {one_line(error.body, 300)}" if error.body else ""
+            return Cause(f"it answers with HTTP status {error.status}{said}", todo)
         case CallTimeout():
             return _with_withheld(error, _silent(error, aim, seen))
         case ConnectionEnded() if aim.is_remote:

@@ -170,7 +170,10 @@ class TerminalUser:
             screen.bold(f"The server {one_line(server, 60)!r} wants you to open a page:")
             screen.block(message)
             screen.block(url)
-            screen.bold(f"Open this page, at the host {_host_in(url)}?")
+            host, warnings = _judge_page(url)
+            for warning in warnings:  # the host told them before: by now much else may have been printed below that
+                screen.warn(f"careful: {warning}")
+            screen.bold(f"Open this page, at the host {host}?")
             return await self._letter(["y", "n"]) == "y"
 
     # --- editing ----------------------------------------------------------------------------------
@@ -204,8 +207,10 @@ def _content(content: Any) -> str:
     return "\n".join(block_text(block) for block in one_or_more(content))
 
 
-def _host_in(url: str) -> str:
+def _judge_page(url: str) -> tuple[str, tuple[str, ...]]:
+    """The host of a page, and what to warn of."""
     try:
-        return page_at(url).host
+        page = page_at(url)
     except InvalidParams:
-        return "(none that can be trusted)"
+        return "(none that can be trusted)", ()
+    return page.host, page.warnings

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..auth.plans import OAuth
 from ..client.client import Client
+from ..client.era_cache import EraCache
 from ..revisions.client_edge import NotOffered
 from ..wire.errors import (
     AuthorizationFailed,
@@ -38,7 +39,7 @@ from .output_buffer import hold_logs
 from .pointing import Aim, aim_of, headers_of
 from .progress import Progress
 from .showing import note, one_line, plain
-from .state_folder import tokens_folder
+from .state_folder import state_folder, tokens_folder
 from .terminal import Terminal, terminal_or_none
 from .words import Kind, Number, Words, read_words
 
@@ -150,9 +151,11 @@ def client_options(words: Words, aim: Aim, progress: Progress) -> dict[str, Any]
         "revision": words.options.get("revision"),
         "timeout": Patience(idle=seconds),
         "connect_timeout": seconds,
-        "probe_timeout": min(10.0, seconds / 2),
+        "probe_timeout": min(3.0, seconds / 2),
         **_of_url(words, aim),
     }
+    if not aim.is_remote:
+        found["verdicts"] = EraCache(state_folder() / "eras")
     if "log" in words.options:
         found |= {"log_level": words.options["log"], "on_log": _shown_log(progress)}
     terminal = terminal_or_none()
@@ -207,7 +210,7 @@ def failure_of(error: InterlockError, *, opened: bool) -> Failure:
     message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
     cause = "; ".join(filter(None, (_cause(error.__cause__, message), error.describe_withheld())))
     if tail:
-        last = "\n".join(f"    {plain(line)}" for line in tail.splitlines()[-8:])
+        last = "\n".join(f"    {plain(line)}" for line in tail.splitlines())
         cause = f"{cause + '; ' if cause else ''}the server's process said last:\n{last}"
     return Failure(message, code=code, cause=cause, hint=hint)
 
@@ -240,7 +243,9 @@ def _code_and_hint(error: InterlockError, opened: bool) -> tuple[int, str]:
         case ConnectionEnded():
             return UNREACHABLE, f"try again{_LOOK}"
         case HandshakeFailed() | HttpStatus() | RemoteError() if not opened:
-            return UNREACHABLE, f"is this an MCP server?{_LOOK}"
+            own = vars(error).get("hint", "")  # what else was tried, which its class does not know
+            tried = f"{own.replace('revision=', '--revision')}; " if own else ""
+            return UNREACHABLE, f"{tried}is this an MCP server?{_LOOK}"
         case RemoteError():
             return BROKEN, f"this is a mistake of the server{_LOOK}"
         case _:

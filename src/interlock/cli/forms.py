@@ -59,7 +59,11 @@ class Answerer:
                 self._person.say("")
                 self._person.say(f"{self._who} asks you:")
                 self._person.say(display_block(str(params.get("message", ""))))
-                yield
+                try:
+                    yield
+                except asyncio.CancelledError:
+                    self._person.say("\n(this question was withdrawn: no answer counts)")
+                    raise
 
     async def _form(self, params: Mapping[str, Any]) -> dict[str, Any]:
         schema = members_of(params.get("requestedSchema"))

@@ -70,9 +70,9 @@ class LineReader:
     def _line(self, shown: str) -> str | None:
         try:
             if sys.stdin.isatty():
-                return input(shown)
+                return _decode_again(input(shown))
             line = sys.stdin.readline()
-            return line.rstrip("\n") if line else None
+            return _decode_again(line.rstrip("\n")) if line else None
         except (EOFError, KeyboardInterrupt, ValueError):  # Ctrl-D, or the terminal is gone
             return None
 
@@ -100,6 +100,11 @@ def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *argu
     """From the thread that reads, unless the program has ended."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(work, *arguments)
+
+
+def _decode_again(line: str) -> str:
+    """Terminals speak UTF-8 also where the locale does not, and Python kept its bytes as lone surrogates."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 # --- the line editor ------------------------------------------------------------------------------

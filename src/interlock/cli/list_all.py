@@ -9,7 +9,7 @@ import msgspec
 
 from ..client.client import Client
 from ..client.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Listing
-from ..wire.errors import InterlockError, MethodNotFound
+from ..wire.errors import InterlockError
 from ..wire.loose import items_of, members_of
 from .connecting import OPTIONS, OPTIONS_HELP, failure_of, talk
 from .failing import OK, USAGE, Failure
@@ -85,7 +85,7 @@ async def offered(client: Client, kinds: list[str] | None = None) -> Offered:
 
 
 async def list_one(client: Client, kind: str) -> list[Any]:
-    """What a server does not offer is an empty list; templates came later than resources, and some have none."""
+    """What a server does not offer is an empty list."""
     capability = "resources" if kind == "templates" else kind
     if not client.capabilities.can(capability):
         return []
@@ -95,12 +95,7 @@ async def list_one(client: Client, kind: str) -> list[Any]:
         "templates": client.list_resource_templates,
         "prompts": client.list_prompts,
     }
-    try:
-        return [builtins_of(each) for each in await lists[kind]()]
-    except MethodNotFound:
-        if kind == "templates":
-            return []
-        raise
+    return [builtins_of(each) for each in await lists[kind]()]
 
 
 # --- for people -----------------------------------------------------------------------------------

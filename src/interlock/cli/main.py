@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -56,11 +57,14 @@ def overview() -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; a process that fails ends with one of the codes of `failing.CODES`."""
     words = sys.argv[1:] if arguments is None else arguments
+    _escape_output(sys.stdout)
     try:
         code = _act(words)
         sys.stdout.flush()
     except Failure as failure:
-        print(f"interlock {words[0]}: {failure.told()}", file=sys.stderr)
+        from .showing import note  # a command that succeeds starts without it
+
+        note(f"interlock {words[0]}: {failure.told()}")  # it may quote a server: broken before the terminal does
         code = failure.code
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -69,6 +73,13 @@ def main(arguments: list[str] | None = None) -> None:
         code = INTERRUPTED
     if code:
         sys.exit(code)
+
+
+def _escape_output(stdout: Any) -> None:
+    """A locale without some letter must not end the command."""
+    if not (stdout.encoding or "utf-8").lower().startswith("utf"):
+        with suppress(AttributeError, OSError):  # a stream of the caller's own, or one that changed under Python
+            stdout.reconfigure(errors="backslashreplace")
 
 
 def _act(words: list[str]) -> int:

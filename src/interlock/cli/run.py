@@ -45,6 +45,8 @@ usage: interlock run FILE[:OBJECT] --http [options]
   --port PORT         listen on this port (8000; 0 takes any free one)
   --path PATH         the endpoint (/mcp)
   --allow NAME        a name or an address by which other machines call it; once for each
+  --forwarded-allow-ips ADDRESSES
+                      believe X-Forwarded-For of these proxies, separated by commas (none): 10.0.0.5,10.1.0.0/16
   --origin ORIGIN     https://app.example.com: its pages may call it from a browser; once for each
   --state FILE        keep sessions and keys in this file, for all processes that name it
   --workers N         serve with so many processes (1); more than one need --state
@@ -67,6 +69,7 @@ _OF_HTTP: dict[str, Kind] = {
     "path": "text",
     "allow": "texts",
     "origin": "texts",
+    "forwarded-allow-ips": "text",
     "workers": Number(1, 1024, whole=True),
     "state": "text",
     "connections": Number(1, 1_000_000, whole=True),
@@ -92,6 +95,7 @@ class Endpoint(msgspec.Struct):
     path: str = "/mcp"
     allow: list[str] = []
     origin: list[str] = []
+    forwarded_allow_ips: str = ""
     workers: int = 1
     state: str | None = None
     connections: int | None = None
@@ -171,6 +175,8 @@ def _serve(target: str, endpoint: Endpoint | None) -> None:
     options: HttpOptions = {"path": endpoint.path, "allowed_hosts": endpoint.allow, "health": endpoint.health}
     if endpoint.origin:
         options["allowed_origins"] = endpoint.origin
+    if endpoint.forwarded_allow_ips:
+        options["trusted_proxies"] = endpoint.forwarded_allow_ips.split(",")
     if endpoint.always_stream:
         options["always_stream"] = True
     if endpoint.state is not None:

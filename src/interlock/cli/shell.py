@@ -9,7 +9,7 @@ import asyncio
 import shlex
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..client.client import Client
 from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
 from .call import call
+from .command_questions import CommandQuestions
 from .complete import complete
 from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of
 from .failing import INTERRUPTED, OK, USAGE, Failure
@@ -63,11 +64,13 @@ def command(words: list[str]) -> int:
     if own:
         raise Failure(f"one TARGET at a time, and {own[0][:60]!r} is more", code=USAGE)
     hold_logs(given.flag("debug"))
-    client = client_of(aim, client_options(given, aim, progress))
+    options, questions = client_options(given, aim, progress), CommandQuestions()
+    options |= {name: questions.wrap(options[name]) for name in ("elicit", "elicit_url") if name in options}
+    client = client_of(aim, options)
     thread = LoopThread()
     thread.join(id(client), client.close)
     try:
-        shell = Shell(client, progress, thread.run)
+        shell = Shell(client, progress, thread.run, questions)
         shell.open()
         with_history = sys.stdin.isatty() and not given.flag("no-history")
         return _typed(shell, history_file() if with_history else None)
@@ -78,10 +81,17 @@ def command(words: list[str]) -> int:
 
 
 class Shell:
-    """What each line does. `run` runs a coroutine where the client lives, and waits."""
+    """What each line does. `run` runs a coroutine where the client lives, and waits. The server may ask `questions`
+    while a line is executed."""
 
-    def __init__(self, client: Client, progress: Progress, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
-        self._client, self._progress, self._run = client, progress, run
+    def __init__(
+        self,
+        client: Client,
+        progress: Progress,
+        run: Callable[[Coroutine[Any, Any, Any]], Any],
+        questions: CommandQuestions | None = None,
+    ) -> None:
+        self._client, self._progress, self._run, self._questions = client, progress, run, questions
         self.over = False
 
     def open(self) -> None:
@@ -104,7 +114,7 @@ class Shell:
         """One line; the exit code it would have had as a command."""
         try:
             words = shlex.split(line)
-            return self._run(self._act(words)) if words else OK
+            return self._run(self._execute(words)) if words else OK
         except ValueError as error:
             note(f"! {error}")
             return USAGE
@@ -120,6 +130,10 @@ class Shell:
             return INTERRUPTED
         finally:
             self._progress.clear()
+
+    async def _execute(self, words: list[str]) -> int:
+        async with nullcontext() if self._questions is None else self._questions.command():
+            return await self._act(words)
 
     async def _act(self, words: list[str]) -> int:
         client, progress = self._client, self._progress

@@ -47,8 +47,10 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def as_json(value: Any, indent: int | None = 2) -> str:
-    """One document. Everything unprintable is escaped, so that it may be looked at, too."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    """One document. Everything unprintable is escaped, so that it may be looked at, too; where the output is not UTF-8,
+    everything that is not ASCII: what `writable` would make of it is not JSON."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(value, ensure_ascii=not is_unicode, indent=indent)
     if is_visible(text.replace("\n", "")):
         return text
     shown = "".join(char if char == "\n" or is_visible(char) else json.dumps(char)[1:-1] for char in text)

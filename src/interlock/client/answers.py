@@ -133,7 +133,7 @@ def _check(question: Question, answer: Result) -> None:
     """What goes to a server is an answer to what it asked; a mistake of ours is told to us, not to it."""
     schema = question.params.get("requestedSchema")
     try:
-        check_answer(question, answer)
+        check_answer(question, answer, strict=True)
         if answer.get("action") == "accept" and isinstance(schema, dict):
             check_content(cast("dict[str, Any]", schema), answer.get("content"))
     except InvalidParams as error:

@@ -78,6 +78,7 @@ class Client(Verbs):
     _closed = False
     _pinger: Pinger | None = None
     _standing: Listening | None = None
+    _deadline: asyncio.Timeout | None = None
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Client(Verbs):
         log_level: LogLevel | None = None,
         timeout: float | Patience = Patience(),  # noqa: B008 - immutable
         connect_timeout: float = 60.0,
-        probe_timeout: float = 10.0,
+        probe_timeout: float = 3.0,  # from when a process has read the probe to when it gets `initialize`, too
         keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
         supervise: elsewhere.Supervision | bool = False,
         on_state: elsewhere.OnState | None = None,
@@ -175,7 +176,8 @@ class Client(Verbs):
             target=self._target.key,
         )
         try:
-            async with movable_timeout(self._connect_seconds):  # a user who logs in is not the server's time
+            # a user who logs in is not the server's time, and a second start of a process has its own
+            async with movable_timeout(self._connect_seconds) as self._deadline:
                 return await self._as_before(await prober.open())
         except InterlockError as error:
             told = name_withheld(explained(opening_error(error), self._channel), self._channel)
@@ -201,6 +203,8 @@ class Client(Verbs):
     async def _dial(self) -> Line:
         if not isinstance(self._target, Target):
             return self._target.link(self._heard, self._ended)
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(asyncio.get_running_loop().time() + self._connect_seconds)
         side = ClientSide(self._heard, self._ended)
         self._channel = self._target.make()
         duplex = ClientLine(self._channel, side, self._limits)

@@ -86,7 +86,12 @@ class Values:
 
     def path(self, text: str) -> Path:
         """A relative one belongs to the workspace, and where there is none to the folder of the configuration."""
-        return (self._workspace or self._folder) / Path(text).expanduser()
+        if "\0" in text:
+            raise ConfigError(f"{display(text, 300)}: a path cannot hold a NUL character")
+        try:
+            return (self._workspace or self._folder) / Path(text).expanduser()
+        except RuntimeError:
+            raise ConfigError(f"{display(text, 300)}: there is no such user on this machine") from None
 
     def file(self, text: str, where: str) -> Path:
         """One whose content is a value: of a confined configuration only below its folder, wherever links lead."""
@@ -100,6 +105,8 @@ class Values:
         if not real.is_relative_to(base):
             told = f"{where}: {display(str(real), 300)} is outside of {display(str(base), 300)}"
             raise ConfigError(f"{told}: a folder's configuration reads files of that folder only; name it by its path")
+        if real.exists() and not real.is_file():  # a pipe would be waited for
+            raise ConfigError(f"{where}: {display(str(real), 300)} is not a regular file")
         return real
 
     def folder_of(self, cwd: str | None) -> str | None:

@@ -33,6 +33,7 @@ def opening_error(error: InterlockError) -> InterlockError:
         return error
     failed = HandshakeFailed(f"the server was reached, and did not begin as MCP servers do: {error}")
     failed.__cause__ = error
+    failed.hint = vars(error).get("hint", failed.hint)  # what was found out on the way says more
     return failed
 
 
@@ -40,7 +41,7 @@ def name_withheld(error: InterlockError, channel: Any) -> InterlockError:
     """The same error of an opening, with the variables that the process was not given: one of them may be the cause."""
     withheld = getattr(channel, "withheld", None)
     if withheld is not None and not error.withheld and isinstance(error, ConnectionEnded | CallTimeout):
-        error.withheld = withheld()
+        error.withheld = withheld(error.stderr)
         if error.withheld and not isinstance(error, PeerClosed):  # that one shows it itself
             error.add_note(error.describe_withheld())
     return error

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import EndlessList, InvalidParams
+from ..wire.errors import EndlessList, InvalidParams, MethodNotFound
 from ..wire.exchange import Result
 from ..wire.loose import is_number
 from ..wire.parts import parts_of
@@ -48,11 +48,19 @@ class Listing(msgspec.Struct, frozen=True, eq=False):
     kind: type[Any]
     change: str
     """What changes with it: `tools`, `prompts` or `resources`."""
+    optional: bool = False
+    """Is a server that does not know the method one that has none of these?"""
 
 
 TOOLS = Listing("tools/list", "tools", Tool, "tools")
 RESOURCES = Listing("resources/list", "resources", Resource, "resources")
-TEMPLATES = Listing("resources/templates/list", "resourceTemplates", ResourceTemplate, "resources")
+TEMPLATES = Listing(
+    "resources/templates/list",
+    "resourceTemplates",
+    ResourceTemplate,
+    "resources",
+    optional=True,  # templates have no capability of their own, and many servers with resources do not have them
+)
 PROMPTS = Listing("prompts/list", "prompts", Prompt, "prompts")
 
 CHANGE_OF = {f"notifications/{kind}/list_changed": kind for kind in CHANGING_LISTS}
@@ -80,7 +88,12 @@ class _Walk(Generic[T]):
     async def all(self, ask: Ask) -> None:
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
-            result = await ask(params)
+            try:
+                result = await ask(params)
+            except MethodNotFound:
+                if not self._listing.optional or params:
+                    raise
+                result: Result = {self._listing.member: ()}
             self._take(result)
             cursor = result.get("nextCursor")
             if not isinstance(cursor, str):  # an empty one is a cursor like any other (server/utilities/pagination)

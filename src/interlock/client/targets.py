@@ -47,6 +47,11 @@ class ClientLine(Duplex):
         self.side = side
         side.hidden = getattr(channel, "hidden", None)
 
+    @property
+    def is_unread(self) -> bool:
+        """True where the channel knows that the server has not read anything yet."""
+        return getattr(self._channel, "is_unread", False)
+
     def adopt(self, edge: ClientEdge) -> None:
         self.side.edge = edge
 

@@ -17,6 +17,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Principal
+from ..wire.json_reader import read_own_json
 from ..wire.types.tools import ToolAnnotations
 
 __all__ = [
@@ -55,7 +56,6 @@ Scope = Literal["once", "session", "always"]
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_decode = msgspec.json.Decoder().decode
 _put = object.__setattr__
 _MOST_MATTERS = 4096
 _LONGEST_KEPT = 1024  # characters of a name or a title, which are a server's
@@ -210,7 +210,7 @@ class Deed:
     @property
     def arguments(self) -> Any:
         """A copy of its own for everyone who asks."""
-        return _decode(self.payload)
+        return read_own_json(self.payload)
 
     @property
     def digest(self) -> str:

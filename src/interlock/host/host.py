@@ -23,6 +23,7 @@ from typing import Any, cast
 
 from ..client.calling import seconds_of
 from ..client.config import Config, read_config
+from ..client.era_cache import EraCache
 from ..client.listening import Change
 from ..wire.display import display
 from ..wire.errors import LocalError
@@ -66,10 +67,11 @@ class Host(Verbs):
 
     `servers` are by name whatever a `Client` takes, or a `Seat` with more about it; `config` names files (or their
     contents) in the shape that other hosts use. `home` is a folder for what must last: approved definitions, leaves
-    given for always, the audit. Without it all of that ends with the host. Without a `user` nobody can be asked, and
-    what is not allowed by the policy is denied. `models` answer what servers want sampled, and `roots` are the folders
-    that servers may be told of; `sampling` bounds what a server may sample, `context` says what it may see of the
-    conversation, and `opener` opens pages (docs/host_questions.md). With a `log_level` the user is told of their logs.
+    given for always, the audit, the eras of servers that are slow to tell. Without it all of that ends with the host.
+    Without a `user` there is no one to ask, and what the policy does not allow is denied. `models` answer what servers
+    want sampled, and `roots` are the folders that servers may be told of; `sampling` bounds what a server may sample,
+    `context` says what it may see of the conversation, and `opener` opens pages (docs/host_questions.md). With a
+    `log_level` the user is told of their logs.
     """
 
     def __init__(
@@ -118,6 +120,7 @@ class Host(Verbs):
             changed=self._lists_changed,
             turns=asyncio.Semaphore(max(at_once, 1)),
             busy=lambda server: self._shelving.is_listing(server),
+            verdicts=EraCache(Path(home).expanduser() / "eras") if home is not None else None,
         )
         finds = _finds(servers or {}, config)
         members = {name: Member(name, find, hooks) for name, find in finds.items()}

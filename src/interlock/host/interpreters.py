@@ -14,8 +14,9 @@ from ..wire.patterns import pattern
 
 __all__ = ["base_name", "inline_code", "scripts_in"]
 
+_MAX_OPTIONS = 256  # words after an interpreter that are read; beyond it the rest is taken for code
 _ENDINGS = (".exe", ".cmd", ".bat", ".ps1")
-_VERSION = pattern(r"[0-9][0-9.]*$")
+_VERSION = pattern(r"[0-9][0-9.]*t?(?:-dbg)?$")  # python3.14t, python3-dbg
 
 
 class Interpreter(msgspec.Struct, frozen=True):
@@ -33,18 +34,27 @@ class Interpreter(msgspec.Struct, frozen=True):
     """Long options that are followed by another word, which is not a script."""
     verbs: tuple[str, ...] = ()
     """Words that may stand before the script."""
+    takes_script: bool = True
+    """False: the first other word is a program or a package, not a file with code."""
 
 
 _SHELL = Interpreter(code="c", long=("--command",), valued="oO")
 _POWERSHELL = Interpreter(long=("-command", "-c", "-encodedcommand", "-enc", "-ec", "-e"))
 _LOADED = ("--require", "--import", "--loader", "--experimental-loader", "--env-file", "--conditions")
 _NODE = Interpreter(code="ep", long=("--eval", "--print"), valued="rC", valued_long=_LOADED, verbs=("run",))
+_OF_UV = ("--with", "--python", "--project", "--env-file", "--from", "--directory", "--extra", "--group")
 _INTERPRETERS: dict[str, Interpreter] = {
-    **dict.fromkeys(("python", "pypy", "pythonw", "py"), Interpreter(code="c", valued="WX", module="m")),
+    **dict.fromkeys(("python", "pypy", "pythonw", "py", "ipython"), Interpreter(code="c", valued="WX", module="m")),
     **dict.fromkeys(("node", "nodejs", "bun", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("sh", "bash", "dash", "zsh", "fish", "ksh"), _SHELL),
     **dict.fromkeys(("powershell", "pwsh"), _POWERSHELL),
-    "cmd": Interpreter(long=("/c", "/k")),
+    **dict.fromkeys(
+        ("npx", "npm"), Interpreter(code="c", long=("--call",), valued="pw", verbs=("exec", "x"), takes_script=False)
+    ),
+    "cmd": Interpreter(long=("/c", "/k"), verbs=("/a", "/d", "/e:on", "/q", "/s", "/u", "/v:on")),
+    "env": Interpreter(
+        code="S", long=("--split-string",), valued="uC", valued_long=("--unset", "--chdir"), takes_script=False
+    ),
     "deno": Interpreter(long=("eval",), valued_long=("--config", "--import-map", "--lock"), verbs=("run", "serve")),
     "perl": Interpreter(code="eE", valued="I"),
     "ruby": Interpreter(code="e", valued="IrC"),
@@ -53,7 +63,7 @@ _INTERPRETERS: dict[str, Interpreter] = {
     "julia": Interpreter(code="eE", long=("--eval", "--print")),
     "rscript": Interpreter(code="e"),
     "osascript": Interpreter(code="e", valued="l"),
-    "uv": Interpreter(valued_long=("--with", "--python", "--project", "--env-file", "--from"), verbs=("run",)),
+    "uv": Interpreter(valued_long=_OF_UV, verbs=("run",)),
 }
 
 
@@ -78,29 +88,31 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         name = base_name(word)
         interpreter = _INTERPRETERS.get(name) or _INTERPRETERS.get(_VERSION.sub("", name))
         if interpreter is not None:
-            yield word, *_read(interpreter, words[number + 1 :])
+            yield word, *_read(interpreter, words, number + 1)
 
 
-def _read(interpreter: Interpreter, words: Sequence[str]) -> tuple[str, str]:
-    """The option before the code, or the script; neither where there is neither."""
-    rest = [*words]
-    while rest:
-        word = rest.pop(0)
+def _read(interpreter: Interpreter, words: Sequence[str], at: int) -> tuple[str, str]:
+    """The option before the code, or the script, from the word `at` on; neither where there is neither."""
+    end = at + _MAX_OPTIONS
+    while at < len(words):
+        word, at = words[at], at + 1
+        if at > end:
+            return word, ""
         if word.partition("=")[0].lower() in interpreter.long:
             return word.partition("=")[0], ""
         if word == "--":
-            return "", rest[0] if rest else ""
+            return "", words[at] if at < len(words) else ""
         if word.startswith("--") or word in interpreter.verbs:
-            del rest[: word in interpreter.valued_long]
+            at += word in interpreter.valued_long
             continue
-        if not word.startswith("-"):
-            return "", word
+        if not word.startswith(("-", "+")):  # a shell takes +x as well
+            return "", word if interpreter.takes_script else ""
         for place, letter in enumerate(word[1:], 2):
             if letter in interpreter.code:
                 return word[:place], ""
             if letter in interpreter.module:
                 return "", ""
             if letter in interpreter.valued:
-                del rest[: place == len(word)]
+                at += place == len(word)
                 break
     return "", ""

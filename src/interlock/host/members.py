@@ -19,6 +19,7 @@ from ..client.client import Client
 from ..client.config import ServerEntry
 from ..client.listening import Change
 from ..client.supervisor import StateChange, Supervision, is_hopeless
+from ..revisions.probing import Verdicts
 from ..wire.display import display
 from ..wire.errors import CallTimeout, InterlockError, LocalError, SpawnFailed
 from ..wire.link import Patience
@@ -31,7 +32,7 @@ log = logging.getLogger("interlock.host")
 State = Literal["waiting", "starting", "ready", "recovering", "idle", "failed", "refused", "stopped", "removed"]
 """`waiting` for its turn or for leave, `refused` by the user or the policy, `idle` until somebody calls it, `removed`
 for good."""
-_ATTEMPTS = 3  # to start it for the first time; later its connection is supervised (docs/supervision.md)
+_ATTEMPTS = 3  # to connect to a URL for the first time; later its connection is supervised (docs/supervision.md)
 _FIRST_PAUSE = 1.0  # seconds before the second attempt, four times as many before each further one
 _TURN_SECONDS = 5.0  # that one start may keep others from beginning
 _RESTART = "start it with host.restart(server)"
@@ -70,7 +71,7 @@ class Unavailable(LocalError):
     """The server is not there. `state` says how it stands, `__cause__` why."""
 
     def __init__(self, server: str, state: State, cause: InterlockError | None) -> None:
-        because = f": {display(str(cause), 300)}" if cause is not None else ""
+        because = f": {display(str(cause), 600)}" if cause is not None else ""
         super().__init__(f"the server {display(server, 60)!r} is {state}{because}")
         self.server, self.state = server, state
         self.hint = _HINTS.get(state)
@@ -90,6 +91,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """How many may begin at once."""
     busy: Callable[[str], bool] = lambda server: False
     """Is the host itself in the middle of something with it?"""
+    verdicts: Verdicts | None = None
+    """What is known about the eras of servers; None: what this process found out."""
 
 
 class Member:
@@ -202,7 +205,11 @@ class Member:
             except Denied as denied:
                 self._to("refused", denied)
             except InterlockError as error:
-                tried_enough = is_hopeless(error) or isinstance(error, SpawnFailed) or attempt == _ATTEMPTS
+                # The client has started a program a second time already where that could help.
+                is_program = self.launch is not None and bool(self.launch.command)
+                tried_enough = (
+                    is_hopeless(error) or is_program or isinstance(error, SpawnFailed) or attempt == _ATTEMPTS
+                )
                 self._to("failed" if tried_enough else "recovering", error)
             if self.client is not None or self.state != "recovering":
                 return
@@ -243,7 +250,9 @@ class Member:
 
     def _client_of(self, target: Any, seat: Seat) -> Client:
         for_url = {"headers": seat.headers, "auth": seat.auth, "allowed_hosts": seat.allowed_hosts}
-        options = {name: value for name, value in for_url.items() if value}
+        options: dict[str, Any] = {name: value for name, value in for_url.items() if value}
+        if self._hooks.verdicts is not None:
+            options["verdicts"] = self._hooks.verdicts
         return Client(
             target,
             revision=seat.revision,

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 
 from ..auth.records import MemoryRecords, Records
+from ..wire.json_reader import read_own_json
 from ..wire.types.prompts import Prompt
 from ..wire.types.resources import ResourceTemplate
 from ..wire.types.tools import Tool
@@ -56,7 +57,7 @@ class Definition(msgspec.Struct, frozen=True):
     @property
     def nature(self) -> str:
         """The digest of all but the name, by which a renamed one is known."""
-        told = msgspec.json.decode(self.text)
+        told = read_own_json(self.text)
         members = cast("dict[str, Any]", told) if isinstance(told, dict) else {"": told}
         rest = {name: value for name, value in members.items() if name not in ("name", "uriTemplate")}
         return sha256(canonical([self.item.kind, rest])).hexdigest()

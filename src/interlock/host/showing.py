@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-import msgspec
-
 from ..wire.display import display, display_block
+from ..wire.json_reader import read_own_json
 from .deeds import Deed, Kind
 from .diffs import escaped, readable
 from .pins import Definition, Item
@@ -77,7 +76,7 @@ def about(definition: Definition | None) -> str:
 
 
 def _members(definition: Definition | None) -> dict[str, Any]:
-    told = msgspec.json.decode(definition.text) if definition is not None else None
+    told = read_own_json(definition.text) if definition is not None else None
     return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
 
 

@@ -18,6 +18,7 @@ from ..auth.records import OPEN_FLAGS
 from ..state.private_folder import make_private_folder
 from ..wire.display import display
 from ..wire.errors import LocalError
+from ..wire.json_reader import JsonReader
 from .models.model import Message
 
 __all__ = ["Transcript", "read_transcript"]
@@ -34,7 +35,7 @@ class _Line(msgspec.Struct, omit_defaults=True):
     """The servers whose data is in it."""
 
 
-_decoder = msgspec.json.Decoder(_Line)
+_decoder = JsonReader(_Line, bounded=False)
 
 
 class Transcript:

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from ..wire.errors import BadResult, CannotAsk, InvalidParams, ResourceNotFound
 from ..wire.exchange import Peer, Question, Result
 from ..wire.frames import Frame, error_of
+from ..wire.json_reader import read_members
 from ..wire.link import Patience
 from ..wire.types.capabilities import ClientCapabilities
 from .revision import Revision
@@ -26,7 +27,6 @@ __all__ = ["answerable", "check_can_ask", "call_back", "result_of", "QUESTION_PA
 
 QUESTION_PATIENCE = Patience(idle=None, total=3600.0)  # a person may think; a peer that is gone ends the wait at once
 _NOUN = {"elicitation/create": "ElicitParams"}
-_members = msgspec.json.Decoder(dict[str, Any])
 
 
 def answerable(revision: Revision, declared: ClientCapabilities) -> ClientCapabilities:
@@ -92,7 +92,7 @@ def result_of(frame: Frame, method: str, revision: Revision) -> Result:
     """The members of a response's result; its error is raised under this revision's meaning of the code."""
     if frame.result is not UNSET and frame.error is UNSET:
         try:
-            return _members.decode(frame.result)
+            return read_members(frame.result)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadResult(f"{method}: the result is no object ({error})") from None
     refused = error_of(frame, {}) if frame.result is UNSET else None

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from ..wire.errors import BadResult, LocalError
 from ..wire.exchange import Exchange, Result
 from ..wire.frames import Frame
+from ..wire.json_reader import read_members
 from ..wire.link import Link, Patience
 from ..wire.loose import members_of
 from ..wire.meta import SERVER_INFO
@@ -24,8 +25,6 @@ from .table import OFFICIAL_METHODS
 
 __all__ = ["ClientEdge", "NotOffered", "params_of", "meta_of"]
 
-_members = msgspec.json.Decoder(dict[str, Any])
-
 
 class NotOffered(LocalError):
     """The server did not declare the capability this call stands behind; nothing was sent."""
@@ -36,7 +35,7 @@ def params_of(frame: Frame) -> dict[str, Any]:
     if frame.params is UNSET:
         return {}
     try:
-        return _members.decode(frame.params)
+        return read_members(frame.params)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
 

@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-import msgspec
-
-from ..wire.display import display
 from ..wire.errors import (
     CannotAsk,
     ConnectionEnded,
     HeaderMismatch,
     InterlockError,
     NoCommonRevision,
-    Refused,
     UnsupportedVersion,
 )
 from ..wire.link import Link, Patience
@@ -28,10 +24,9 @@ from .identity import Identity
 from .revision import Era, Revision
 from .stateless_client import StatelessClient, envelope
 from .table import newest_of
+from .version_lists import no_common, supported_in, versions_shown
 
-__all__ = ["Discovery", "Legacy", "Line", "supported_in"]
-
-_SHOWN = 20  # versions of the server's that an error names
+__all__ = ["Discovery", "Legacy", "Line"]
 
 
 class Line(Link, Protocol):
@@ -47,20 +42,6 @@ class Line(Link, Protocol):
 
 class Legacy(Exception):
     """The verdict: not stateless. Its cause is the error that said so, if there was one."""
-
-
-class _Supported(msgspec.Struct):
-    """The data of -32022, as far as we need it."""
-
-    supported: list[Any] = []
-
-
-def supported_in(refused: Refused) -> list[Any]:
-    """The versions a -32022 lists; nothing where it lists none in the proper place."""
-    try:
-        return msgspec.convert(refused.data, _Supported).supported
-    except msgspec.ValidationError:
-        return []
 
 
 class Discovery:
@@ -112,7 +93,7 @@ class Discovery:
         listed = supported_in(refused)
         chosen = self._chosen(listed)
         if not retry or (chosen is tried and not self._insists):
-            raise NoCommonRevision(f"the server refuses {tried.name} and lists it as supported", _shown(listed))
+            raise NoCommonRevision(f"the server refuses {tried.name} and lists it as supported", versions_shown(listed))
         return chosen
 
     def _chosen(self, listed: list[Any]) -> Revision:
@@ -121,13 +102,8 @@ class Discovery:
             return chosen
         if self.common(listed, Era.HANDSHAKE) is not None:
             raise Legacy("the server lists only revisions with a handshake")
-        names, ours = _shown(listed), ", ".join(self._rows)
-        raise NoCommonRevision(f"the server speaks {', '.join(names) or 'nothing'}, this client {ours}", names)
+        raise no_common(listed, self._rows)
 
     def common(self, listed: list[Any], era: Era) -> Revision | None:
         """The newest revision of that era among those listed and ours."""
         return newest_of({name: row for name, row in self._rows.items() if name in listed}, era)
-
-
-def _shown(listed: list[Any]) -> tuple[str, ...]:
-    return tuple(display(str(name), 40) for name in listed[:_SHOWN])

@@ -16,6 +16,7 @@ from ..wire.errors import (
     MethodNotFound,
     NoCommonRevision,
     Refused,
+    UnsupportedVersion,
 )
 from ..wire.exchange import Exchange, Question, Result, Work
 from ..wire.frames import Frame, Id, encode_error, encode_result
@@ -28,10 +29,13 @@ from .identity import Identity
 from .question_meter import QuestionMeter
 from .revision import Era, Revision
 from .sampling_rules import what_is_wrong_in
+from .table import newest_of
+from .version_lists import no_common, supported_in
 
 __all__ = ["HandshakeClient", "initialize"]
 
 log = logging.getLogger("interlock.client")
+_NAME_VERSIONS = frozenset({InvalidParams.code, UnsupportedVersion.code})  # refusals whose data may list versions
 
 
 async def initialize(
@@ -42,24 +46,52 @@ async def initialize(
     patience: Patience,
     adopt: Callable[[ClientEdge], None],
 ) -> HandshakeClient:
-    """`initialize`, then `initialized`. A version we cannot use ends it before `initialized` (LIFE-13)."""
+    """`initialize`, then `initialized`. A version we cannot use ends it before `initialized` (LIFE-13).
+
+    A server that refuses the version and lists its own (2025-11-25 basic/lifecycle#error-handling) is asked once
+    more, for the newest version that both sides have.
+    """
+    try:
+        found = await _greet(link, wanted, me, patience)
+    except Refused as refused:
+        wanted = _other_version(refused, wanted, rows)
+        found = await _greet(link, wanted, me, patience)
+    version = found.get("protocolVersion")
+    if not isinstance(version, str):
+        raise BadResult("initialize: the server named no protocol version")
+    revision = rows.get(version)
+    if revision is None or revision.era is not Era.HANDSHAKE:
+        ours = ", ".join(name for name, row in rows.items() if row.era is Era.HANDSHAKE)
+        told = f"the server answered initialize with revision {version!r:.40}; this client was to use {ours}"
+        raise NoCommonRevision(told, (version,))
+    edge = HandshakeClient(link, revision, me, found)
+    adopt(edge)  # before `initialized`: the server may ask right behind it
+    await link.tell("notifications/initialized", None)
+    return edge
+
+
+async def _greet(link: Link, wanted: Revision, me: Identity, patience: Patience) -> dict[str, Any]:
     hello = {
         "protocolVersion": wanted.name,
         "capabilities": me.capabilities_for(wanted),
         "clientInfo": me.info_for(wanted),
     }
     frame = await link.call("initialize", hello, None, patience=patience, cancellable=False)
-    found = result_of(frame, "initialize", wanted)
-    version = found.get("protocolVersion")
-    if not isinstance(version, str):
-        raise BadResult("initialize: the server named no protocol version")
-    revision = rows.get(version)
-    if revision is None or revision.era is not Era.HANDSHAKE:
-        raise NoCommonRevision(f"the server answered with revision {version!r:.40}, which was not offered", (version,))
-    edge = HandshakeClient(link, revision, me, found)
-    adopt(edge)  # before `initialized`: the server may ask right behind it
-    await link.tell("notifications/initialized", None)
-    return edge
+    return result_of(frame, "initialize", wanted)
+
+
+def _other_version(refused: Refused, tried: Revision, rows: dict[str, Revision]) -> Revision:
+    """The version to ask for after this refusal. Raises the refusal where it does not list versions, or lists one
+    without a handshake, and `NoCommonRevision` where both sides have nothing in common."""
+    listed = supported_in(refused) if refused.code in _NAME_VERSIONS else []
+    ours = {name: row for name, row in rows.items() if name in listed}
+    chosen = newest_of({name: row for name, row in ours.items() if row is not tried}, Era.HANDSHAKE)
+    is_proof = refused.code == UnsupportedVersion.code and newest_of(ours, Era.STATELESS) is not None
+    if chosen is not None and not is_proof:
+        return chosen
+    if not listed or ours:
+        raise refused
+    raise no_common(listed, rows) from refused
 
 
 class HandshakeClient(ClientEdge):

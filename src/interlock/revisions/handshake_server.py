@@ -44,7 +44,7 @@ from .asking import answerable, call_back, check_can_ask
 from .revision import Era, Revision
 from .served import Served
 from .shaping import plain, shape_noun
-from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of
+from .table import NEWEST, OFFICIAL_METHODS, names_of, newest_of, not_served
 from .watching import WatchMeter
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class HandshakeServer:
             if self._revision is None:
                 raise self.not_open()
             if method not in self._revision.requests and method in OFFICIAL_METHODS:
-                raise MethodNotFound(f"{method} does not exist in this revision")
+                raise not_served(method)
             exchange = Served(method, params, frame.params or None, self._peer, meta, outlet, self._revision, self._ask)
             return answer(self._handler, exchange, id), exchange
         except Refused as refused:

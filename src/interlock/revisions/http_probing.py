@@ -1,16 +1,30 @@
 """Which era is behind a URL? The client's way to an HTTP server of unknown age (modern.md §11, the table for HTTP).
 
-A sibling of `probing.py`. Unlike there, silence and breakage are no evidence: a gateway, a restart or a missing
-credential look the same in front of every era, so they are raised as what they are.
+A sibling of `probing.py`. Unlike there, silence, a broken connection and a missing credential are not evidence: they
+look the same in front of every era and are raised as they are. A refusal by a bare HTTP status is weak evidence: older
+servers, and guards before them, refuse `server/discover` with 403, 422 or 500. `initialize` is tried then; where it
+works it is used and not remembered, and where it fails the first refusal is raised.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
-from ..wire.errors import BadResult, HttpStatus, InterlockError, InternalError, NoCommonRevision, Refused
+from ..wire.display import display
+from ..wire.errors import (
+    AuthorizationFailed,
+    AuthRequired,
+    BadResult,
+    CallTimeout,
+    HttpStatus,
+    InterlockError,
+    InternalError,
+    NoCommonRevision,
+    Refused,
+    RemoteError,
+)
 from ..wire.link import Patience
 from .client_edge import ClientEdge
 from .discovery import Discovery, Legacy, Line
@@ -104,15 +118,28 @@ class HttpProber:
             if known is Era.STATELESS and verdict.__cause__ is not None:
                 raise verdict.__cause__ from None  # confirmed once, it never falls back (modern.md §11)
             edge = await self._fall_back(line, verdict)
+            if _is_weak(verdict.__cause__):
+                return edge
         self._verdicts.put(self._target, edge.revision.era)  # only who has looked knows
         return edge
 
     async def _fall_back(self, line: HttpLine, why: Legacy) -> ClientEdge:
+        cause = why.__cause__
         if self._handshake is None:
+            if _is_weak(cause):
+                raise cause from None
             told = f"the server does not speak {', '.join(self._rows)}: server/discover gave {why}"
-            raise NoCommonRevision(told) from why.__cause__
+            raise NoCommonRevision(told) from cause
         log.debug("= server/discover gave %.200r: falling back to initialize", str(why))
-        return await self._shake_hands(line)
+        try:
+            return await self._shake_hands(line)
+        except (Refused, RemoteError, CallTimeout) as error:
+            if isinstance(error, AuthRequired | AuthorizationFailed | NoCommonRevision):
+                raise
+            if _is_weak(cause):
+                raise _with_attempts(cause, "initialize", error) from error
+            _with_attempts(error, "server/discover", cause or why)
+            raise
 
     async def _shake_hands(self, line: HttpLine) -> ClientEdge:
         """`initialize` by POST; where the server knows no such thing, the transport before that."""
@@ -146,9 +173,22 @@ class HttpProber:
             raise
 
 
+def _with_attempts(error: InterlockError, other: str, gave: BaseException) -> InterlockError:
+    """The same error; it names what else was tried, and how to try less."""
+    tried = f"{other} was tried too and gave: {display(str(gave).partition(chr(10))[0], 300)}"
+    error.hint = f"{tried}; pass revision= to try one revision alone"
+    error.add_note(error.hint)  # which a traceback shows
+    return error
+
+
+def _is_weak(error: BaseException | None) -> TypeGuard[HttpStatus]:
+    """Is it a status that anything before the server may give, too?"""
+    return isinstance(error, HttpStatus) and error.status not in SAYS_OLDER
+
+
 def _is_legacy(error: InterlockError) -> bool:
-    """-32601 too: server/discover is what every stateless server has. A failure inside of the server (its status is
-    5xx, if it is careful) says nothing about its era."""
+    """-32601 too: server/discover is what every stateless server has. A failure inside of the server that it reports
+    itself (-32603) does not tell its era."""
     if isinstance(error, HttpStatus):
-        return error.status in SAYS_OLDER
+        return says_older(error) or error.status >= 500
     return isinstance(error, Refused | BadResult) and not isinstance(error, InternalError)

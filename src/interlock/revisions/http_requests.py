@@ -5,6 +5,7 @@ Pure: nothing here opens a socket. A carrier sends what `headers_for` says and h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -24,6 +25,9 @@ __all__ = ["Reply", "plain_headers", "headers_for", "form_of", "answer_in", "mes
 JSON, EVENTS = "application/json", "text/event-stream"
 _REDIRECTS = frozenset({307, 308})  # the others turn a POST into a GET
 _REDIRECTS_OF_GET = _REDIRECTS | {301, 302, 303}
+_MAX_QUOTED_BYTES = 4096  # of the body of a refusal that are looked at
+_MAX_QUOTED = 300  # characters of it in an error
+_TAGS = re.compile(r"<(script|style)\b.*?(</\1>|$)|<[^>]*(>|$)", re.DOTALL | re.IGNORECASE)
 
 _ADVICE = {
     401: "the server wants credentials, or refuses those it got: see auth=OAuth() and headers={'Authorization': ...}",
@@ -124,13 +128,13 @@ def answer_in(body: bytes, reply: Reply, id: Id, method: str, limits: Limits = D
     try:
         frame = read_frame(body, limits)
     except BadFrame:
-        raise status_error(reply, method) from None
+        raise status_error(reply, method, body) from None
     refused = error_of(frame, {}) if frame.method is UNSET and frame.result is UNSET else None
     if refused is None:
-        raise status_error(reply, method)
+        raise status_error(reply, method, body)
     if frame.id != id and (reply.status in (403, 429) or reply.status >= 500):
         # Nobody who read our request wrote this: a gateway, or a guard before the server (basic/index#responses).
-        raise status_error(reply, method, str(refused))
+        raise status_error(reply, method, str(refused).encode())
     return frame  # an error about this POST, whatever id a server gives that could not read ours
 
 
@@ -160,8 +164,16 @@ def is_redirect(reply: Reply, verb: str = "POST") -> bool:
     return reply.location is not None and reply.status in (_REDIRECTS_OF_GET if verb == "GET" else _REDIRECTS)
 
 
-def status_error(reply: Reply, method: str, told: str = "") -> HttpStatus:
-    """The status as an error that says what to do."""
+def _quoted(body: bytes) -> str:
+    """The first lines of the body of a refusal, on one line; of a page, the words."""
+    text = body[:_MAX_QUOTED_BYTES].decode("utf-8", "replace")
+    if text.lstrip()[:1] == "<":
+        text = _TAGS.sub(" ", text)
+    return display(" ".join(text.split()), _MAX_QUOTED)
+
+
+def status_error(reply: Reply, method: str, body: bytes = b"") -> HttpStatus:
+    """The status as an error that says what to do, and quotes how the body of the refusal begins."""
     advice = _ADVICE.get(reply.status, "")
     if 300 <= reply.status < 400:
         where = display(reply.location or "nowhere", 200)
@@ -170,12 +182,14 @@ def status_error(reply: Reply, method: str, told: str = "") -> HttpStatus:
         advice = "the server failed: look at its log" if reply.status >= 500 else "the server refused the request"
     if reply.retry_after is not None and reply.retry_after.isascii() and reply.retry_after.isdigit():
         advice += f" (it says: after {display(reply.retry_after, 20)} s)"
-    if told:
-        advice += f"; it said: {display(told, 200)}"
+    said = _quoted(body)
+    if said:
+        advice += f"; it said: {said}"
     asks = reply.status == 401 or (reply.status == 403 and reply.challenge is not None)
     return (AuthRequired if asks else HttpStatus)(
         f"{method}: HTTP status {reply.status}: {advice}",
         reply.status,
         challenge=reply.challenge,
         retry_after=reply.retry_after,
+        body=said,
     )

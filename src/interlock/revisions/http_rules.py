@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from ..wire.errors import HeaderMismatch, InvalidRequest, LocalError, Refused
 from ..wire.frames import ErrorAnswer, encode_error
+from ..wire.json_reader import read_json
 from .header_values import decode_value
 from .param_headers import PREFIX, TOKEN, ParamHeader, check_param_headers
 from .revision import Era
@@ -158,7 +159,7 @@ def check_params(headers: Headers, params: tuple[ParamHeader, ...], arguments: R
         if value is not None:
             said[name] = value
     try:
-        found = msgspec.json.decode(arguments)
+        found = read_json(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # the params are what is wrong, and that is judged later
     if isinstance(found, Mapping):

@@ -4,11 +4,9 @@ event a client has seen last (2025-11-25 basic/transports). Pure: it reads heade
 
 from __future__ import annotations
 
-import secrets
-
 from msgspec import UNSET
 
-from ..wire.errors import BadFrame, InternalError
+from ..wire.errors import BadFrame, InternalError, InvalidRequest, Refused
 from ..wire.frames import is_batch, read_batch, read_frame
 from ..wire.limits import Limits
 from ..wire.meta import PROTOCOL_VERSION
@@ -23,12 +21,12 @@ __all__ = [
     "check_version",
     "event_id",
     "is_outside",
-    "new_id",
+    "refusal_of",
     "seen_event",
 ]
 
 SESSION, SEEN = b"mcp-session-id", b"last-event-id"
-_LONGEST_ID = 128  # of a session id that is looked up at all; ours have 43 characters
+_LONGEST_ID = 128  # of a session id that is looked up at all; ours have 59 characters
 _LONGEST_EVENT = 32
 _ENVELOPE = PROTOCOL_VERSION.encode()
 
@@ -46,11 +44,6 @@ class TurnedAway(Exception):
         self.refusal = refusal
 
 
-def new_id() -> str:
-    """256 random bits in visible ASCII (#session-management asks for that, and for no fewer than can be guessed)."""
-    return secrets.token_urlsafe(32)
-
-
 def is_outside(body: bytes) -> bool:
     """Is there surely no envelope in it? A key may be written with escapes: what holds any is read to be sure."""
     return _ENVELOPE not in body and 0x5C not in body
@@ -63,6 +56,14 @@ def asks(body: bytes, limits: Limits) -> bool:
     except BadFrame:
         return True
     return any(isinstance(each, BadFrame) or (each.method is not UNSET and each.id is not UNSET) for each in frames)
+
+
+def refusal_of(bad: BadFrame, body: bytes) -> Refused:
+    """The answer to a body outside of sessions that is not one message."""
+    refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
+    if is_batch(body) and isinstance(refused, InvalidRequest):
+        return InvalidRequest("A POST holds one message, not an array: send initialize by itself")
+    return refused
 
 
 def asked_session(headers: Headers) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import UNSET, Raw
 
+from ..wire.decoders import decoder
 from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
 from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
@@ -21,22 +22,24 @@ from ..wire.frames import Frame, Id
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.null_members import without_nulls
 from ..wire.types.capabilities import ClientCapabilities
 from .answering import refuse
 from .asker import Asker
 from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
 from .offering import offers
+from .opening import version_in
 from .param_headers import ParamHeader
 from .revision import Era, Revision
 from .stateless_server import StatelessServer, check_envelope
-from .table import NEWEST, OFFICIAL_METHODS, names_of
+from .table import NEWEST, OFFICIAL_METHODS, REVISIONS, names_of
 
 __all__ = ["HttpSide", "OfSession"]
 
 log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
 _members = msgspec.json.Decoder(dict[str, Raw])
-_metas = msgspec.json.Decoder(RequestMeta)
+_metas = decoder(RequestMeta)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_FOR_HANDLER = frozenset({"notifications/cancelled", "notifications/progress", "notifications/initialized"})
 
@@ -77,8 +80,15 @@ class HttpSide:
         raw = frame.params if frame.params is not UNSET else _NOTHING
         row = METHODS.get(method, AUTHOR_METHOD)
         try:
+            if method == "initialize" and self._sessions and version_in(raw) is UNSET:
+                self._without_envelope(frame, raw, headers)  # its session reads the params: once is enough
             params = row.decoder.decode(raw)
+        except Refused as refused:
+            return refuse(NEWEST, id, refused)
         except _UNREADABLE as error:
+            shorter = without_nulls(frame, row.decoder.decode)
+            if shorter is not None:
+                return self.request(shorter, headers, principal, outlet)
             return self._second_look(frame, id, raw, headers, principal, error), None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
         try:
@@ -96,7 +106,10 @@ class HttpSide:
     def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
         """A request that names no version in its body: stateless and broken, or of the handshake era."""
         said = headers.routing(VERSION)
-        if is_modern(said):
+        # The version of a session is not known before `initialize` is answered: a header that does not name a version
+        # we know is left to the negotiation.
+        is_negotiated = frame.method == "initialize" and said not in REVISIONS
+        if is_modern(said) and not is_negotiated:
             raise InvalidParams(f"params._meta must hold {PROTOCOL_VERSION}: every request brings its envelope")
         self._handshake(frame, raw, said)
 

@@ -17,9 +17,11 @@ from ..wire.decoders import decoder
 from ..wire.errors import BadFrame, ConnectionEnded, InvalidParams, MethodNotFound, Refused
 from ..wire.exchange import LOCAL, Exchange, Handler, Principal, Work
 from ..wire.frames import Frame, Id, encode, encode_error
+from ..wire.json_reader import read_json
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, TRACE_KEYS, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
+from ..wire.null_members import without_nulls
 from .answering import refuse
 from .asker import Asker
 from .handshake_server import HandshakeServer
@@ -29,7 +31,7 @@ from .stateless_server import StatelessServer
 from .table import NEWEST, OFFICIAL_METHODS, REVISIONS
 from .watching import WatchMeter
 
-__all__ = ["ServerSide"]
+__all__ = ["ServerSide", "version_in"]
 
 log = logging.getLogger("interlock.server")
 _NOTHING = Raw(b"{}")
@@ -110,6 +112,9 @@ class ServerSide:
         try:
             params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            shorter = without_nulls(frame, METHODS.get(method, AUTHOR_METHOD).decoder.decode)
+            if shorter is not None:
+                return self.request(shorter, outlet)
             return self._second_look(frame, id, raw, error, outlet), None
         meta: RequestMeta = params.meta or NO_META
         edge: Any = self._handshake if meta.version is UNSET else self._stateless
@@ -120,7 +125,7 @@ class ServerSide:
         revision = self.handshake.revision or NEWEST
         told: Refused = InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}")
         try:
-            version = _versions.decode(raw).meta.version
+            version = version_in(raw)
             if version is UNSET and (params := _without_envelope(frame, raw)) is not None:
                 work = self.handshake.begin(frame, id, params, params.meta, cast(Outlet, outlet))
                 return work if isinstance(work, bytes) else await work[0]
@@ -184,6 +189,11 @@ class ServerSide:
             self._on_end()
 
 
+def version_in(raw: Raw) -> str | UnsetType:
+    """The version that the envelope of a request names, without reading anything else of its params."""
+    return _versions.decode(raw).meta.version
+
+
 def _without_envelope(frame: Frame, raw: Raw) -> Any:
     """The params of a handshake request, whatever stands where its revision knows nothing (META-01, SCH-23, CAP-08)."""
     members = _members.decode(raw)
@@ -199,7 +209,7 @@ def _without_envelope(frame: Frame, raw: Raw) -> Any:
 
 def _introduction(members: dict[str, Raw]) -> dict[str, Any]:
     """What an `initialize` says in the words of the revision it asks for."""
-    asked = msgspec.json.decode(members.get("protocolVersion", Raw(b"null")))
+    asked = read_json(members.get("protocolVersion", Raw(b"null")))
     revision = REVISIONS.get(asked) if isinstance(asked, str) else None
     if revision is None or revision.era is not Era.HANDSHAKE:
         return members

@@ -10,7 +10,9 @@ from msgspec import UNSET, UnsetType
 
 from ..wire.errors import CannotAsk, InvalidParams, LocalError
 from ..wire.exchange import Question, Result
+from ..wire.json_reader import read_members
 from ..wire.loose import members_of, one_or_more
+from ..wire.reading import read_as
 from .revision import Revision
 from .sampling_rules import what_is_wrong_with
 
@@ -50,14 +52,15 @@ _SHAPES: dict[str, Any] = {
     "roots/list": _Rooted,
 }
 _SAMPLED_BLOCKS = frozenset({"text", "image", "audio", "tool_use", "tool_result"})
-_members = msgspec.json.Decoder(dict[str, Any])
 
 
-def check_answer(question: Question, answer: Any) -> Result:
-    """The members of an answer, given as bytes or as a dict; malformed ones are -32602, whoever sent them."""
+def check_answer(question: Question, answer: Any, *, strict: bool = False) -> Result:
+    """The members of an answer, given as bytes or as a dict; malformed ones are -32602, whoever sent them. Unless it is
+    `strict`, null stands for a member that is not there."""
     try:
-        members = cast("Result", answer) if isinstance(answer, dict) else _members.decode(answer)
-        msgspec.convert(members, _SHAPES.get(question.method, dict[str, Any]))
+        members = cast("Result", answer) if isinstance(answer, dict) else read_members(answer)
+        shape = _SHAPES.get(question.method, dict[str, Any])
+        (msgspec.convert if strict else read_as)(members, shape)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         told = str(error).replace("`", "'")
         raise InvalidParams(f"The answer to {question.method} is malformed: {told}") from None

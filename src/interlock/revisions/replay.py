@@ -19,6 +19,7 @@ import msgspec
 from ..wire.acts import is_part_of_an_act
 from ..wire.errors import LocalError
 from ..wire.exchange import ENDED, Exchange, Handler, Question, Result
+from ..wire.json_reader import read_members
 from ..wire.tasks import task_of
 from .asking import check_can_ask
 from .questions import check_answer
@@ -29,7 +30,6 @@ __all__ = ["Replay"]
 
 log = logging.getLogger("interlock.server")
 _is_done = methodcaller("done")
-_members = msgspec.json.Decoder(dict[str, Any])
 
 
 class Replay(msgspec.Struct, eq=False):
@@ -129,7 +129,7 @@ class Replay(msgspec.Struct, eq=False):
             check_can_ask(exchange.revision, exchange.peer, question)
         elif (kept := self._answers.get(key)) is not None:
             questions.digests[key] = digest
-            return _members.decode(kept)  # it was judged when it came, as an answer to this very question
+            return read_members(kept)  # it was judged when it came, as an answer to this very question
         given = self._round.given.pop(key, None)  # a malformed one counts once: who asks again is asked again
         if given is not None and (before is None or before == digest):
             members = check_answer(question, given)  # without a state, which is an empty one, they match by key alone

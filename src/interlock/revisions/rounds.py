@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw
 from ..wire.decoders import decoder
 from ..wire.errors import InternalError, InvalidParams, LocalError
 from ..wire.exchange import Principal, Question, Result
+from ..wire.json_reader import read_json, read_members
 from .asking_rules import AskingRules
 from .forms import check_content
 from .questions import check_answer
@@ -72,8 +73,6 @@ class State(msgspec.Struct, array_like=True):
 
 _states = msgspec.msgpack.Decoder(State)
 _write_state = msgspec.msgpack.Encoder().encode
-_objects = msgspec.json.Decoder(dict[str, Any])
-_value = msgspec.json.Decoder()
 
 
 class Round(msgspec.Struct, eq=False):
@@ -283,9 +282,9 @@ def _asked_for(raw: Raw | None) -> tuple[str, str, Any, dict[str, Any]]:
     try:
         try:
             found = _known.decode(raw or b"{}")
-            return found.name, found.uri, _value.decode(found.arguments), {}
+            return found.name, found.uri, read_json(found.arguments), {}
         except msgspec.ValidationError:  # with more members, all of which count
-            members = _objects.decode(raw or b"{}")
+            members = read_members(raw or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
     for name in ("_meta", "inputResponses", "requestState"):

@@ -12,7 +12,16 @@ from typing import Literal
 from msgspec import UNSET
 
 from ..wire.display import display
-from ..wire.errors import BadFrame, BadResult, HttpStatus, InterlockError, InternalError, Refused, RemoteError
+from ..wire.errors import (
+    AuthRequired,
+    BadFrame,
+    BadResult,
+    HttpStatus,
+    InterlockError,
+    InternalError,
+    Refused,
+    RemoteError,
+)
 from ..wire.frames import Id, error_of, read_frame
 from ..wire.limits import Limits
 from .http_requests import EVENTS, JSON, Reply, plain_headers
@@ -20,7 +29,8 @@ from .http_requests import EVENTS, JSON, Reply, plain_headers
 __all__ = ["session_headers", "session_in", "is_gone", "no_stream_because", "can_be_sent", "says_older", "SAYS_OLDER"]
 
 SAYS_OLDER = frozenset({400, 404, 405})
-"""Statuses on which the next older transport is tried (2025-11-25 basic/transports#backwards-compatibility)."""
+"""Statuses that a server of another era gives (2025-11-25 basic/transports#backwards-compatibility)."""
+_CREDENTIALS = frozenset({401, 407})  # statuses that ask for them, whatever is there
 _TURNED_AWAY = -32000  # of an SDK's own: the request was not even looked at
 _LONGEST_SESSION = 4096  # characters of a session id; a longer one is refused
 _LONGEST_EVENT_ID = 4096  # characters of an event id that is sent back; a stream with a longer one is not resumed
@@ -97,7 +107,9 @@ def can_be_sent(event_id: str) -> bool:
 
 
 def says_older(error: InterlockError) -> bool:
-    """Is it worth looking whether the server speaks the older transport? An error inside of it says nothing."""
+    """Is it worth looking whether the server speaks the older transport? Any 4xx may mean so (2025-06-18 and before
+    basic/transports#backwards-compatibility); missing credentials and an error inside of the server do not."""
     if isinstance(error, HttpStatus):
-        return error.status in SAYS_OLDER
+        asks = isinstance(error, AuthRequired) or error.status in _CREDENTIALS
+        return 400 <= error.status < 500 and not asks
     return isinstance(error, Refused) and not isinstance(error, InternalError)

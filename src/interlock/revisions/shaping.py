@@ -6,7 +6,7 @@ change nothing is not made at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ import msgspec
 from ..wire.errors import InvalidParams
 from ..wire.exchange import Among, BadArguments, Result
 from ..wire.frames import encode
+from ..wire.json_reader import read_own_json
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from .revision import Revision
@@ -102,8 +103,17 @@ def _never(result: Any) -> bool:
 def _refuse_bad_arguments(result: Result) -> Result:
     """A protocol error before 2025-11-25 (2025-06-18 server/tools#error-handling)."""
     if type(result) is BadArguments:
-        raise InvalidParams(f"Invalid params: {result['content'][0]['text']}")
+        raise InvalidParams(f"Invalid params: {_first_text(result)}")
     return result
+
+
+def _first_text(result: Mapping[str, Any]) -> str:
+    """What a result tells; an author may have rewritten it (`sanitize=`)."""
+    blocks: Any = result.get("content")
+    for block in cast("list[Any]", blocks) if isinstance(blocks, list) else []:
+        if isinstance(block, dict) and isinstance(text := cast("dict[str, Any]", block).get("text"), str):
+            return text
+    return "the arguments do not fit the tool's input schema"
 
 
 def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
@@ -114,7 +124,7 @@ def shape_noun(revision: Revision, noun: str, value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """Raw bytes and nouns, at any depth, as dicts, lists and scalars."""
-    return msgspec.json.decode(value if isinstance(value, msgspec.Raw) else encode(value))
+    return read_own_json(value if isinstance(value, msgspec.Raw) else encode(value))
 
 
 def _with_object_output(result: Result) -> Result:

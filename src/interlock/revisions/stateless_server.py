@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from ..wire.errors import InternalError, InvalidParams, MethodNotFound, Refused, UnsupportedVersion
+from ..wire.errors import InternalError, InvalidParams, Refused, UnsupportedVersion
 from ..wire.exchange import LOCAL, Exchange, Handler, HeaderLines, Peer, Principal, Question, Result, Work
 from ..wire.frames import ErrorAnswer, Frame, Id
 from ..wire.link import Outlet
@@ -19,7 +19,7 @@ from .asking import check_can_ask
 from .revision import Era, Revision
 from .served import Served
 from .stamp import NO_STAMP, Stamp
-from .table import NEWEST, OFFICIAL_METHODS, names_of
+from .table import NEWEST, OFFICIAL_METHODS, names_of, not_served
 
 __all__ = ["StatelessServer", "check_envelope"]
 
@@ -112,7 +112,7 @@ class StatelessServer:
         if meta.log_level is not UNSET and meta.log_level not in LOG_LEVELS:
             raise InvalidParams(f"{meta.log_level!r:.40} is no log level: use one of {', '.join(LOG_LEVELS)}")
         if method not in revision.requests and method in OFFICIAL_METHODS:
-            raise MethodNotFound(f"{method} does not exist in this revision")
+            raise not_served(method)
         return revision
 
     def revision_of(self, requested: str) -> Revision:

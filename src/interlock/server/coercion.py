@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..wire.json_reader import read_slow_json
 from ..wire.loose import items_of, members_of
 
 __all__ = ["coerced", "kinds_of", "resolved"]
@@ -78,7 +79,7 @@ def _from_text(text: str, kinds: frozenset[str]) -> Any:
     if "boolean" in kinds and words.casefold() in ("true", "false"):
         return words.casefold() == "true"
     try:
-        found = msgspec.json.decode(words)
+        found = read_slow_json(words.encode())  # one of many texts, each too short to be screened
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return text
     kind = _kind(found)

@@ -8,12 +8,12 @@ from concurrent.futures import CancelledError, Future
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
 from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Exchange, Peer, Principal, Question
 from ..wire.frames import encode
+from ..wire.json_reader import JsonReader
 from ..wire.types.common import LOG_LEVELS
 from ..wire.types.resources import ResourceParams
 from . import elsewhere
@@ -251,7 +251,7 @@ async def _nothing() -> None: ...
 
 
 def _decoded(data: bytes, wanted: Any) -> Any:
-    return msgspec.json.decode(data, type=wanted)
+    return JsonReader(wanted).decode(data)
 
 
 class BlockingContext(Context):

@@ -105,12 +105,17 @@ class FileTree:
                 place: int | str = self._step_by_step(parts)
             else:
                 place = self._looked_at(parts)
-        except OSError:
-            raise NotThere from None  # missing, a link, a file where a folder should be, or not for us
+        except (OSError, UnicodeEncodeError):
+            # Missing, a link, a file where a folder should be, not for us, or a letter that no file name has here.
+            raise NotThere from None
         try:
             yield place
             if isinstance(place, str):
-                self._look_again(parts)
+                self._looked_at(parts)
+        except OSError:
+            if isinstance(place, int):
+                raise  # open already: this is a defect of the disk
+            raise NotThere from None  # only now opened or looked at again: gone by now, or not for us
         finally:
             if isinstance(place, int):
                 os.close(place)
@@ -130,12 +135,6 @@ class FileTree:
         if os.path.realpath(path, strict=True) != path:
             raise NotThere  # a link is in it, or another spelling
         return path
-
-    def _look_again(self, parts: Sequence[str]) -> None:
-        try:
-            self._looked_at(parts)
-        except OSError:
-            raise NotThere from None
 
 
 def _entry(entry: os.DirEntry[str]) -> Entry | None:

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
+from ..wire.json_reader import JsonReader
 from ..wire.json_schema import Check, Mismatch, validator_of
 from .arguments import Arguments, Unmendable
 from .mending import mend_given
@@ -46,7 +47,7 @@ def read_given(
             f"{name_of(function)}: with input_schema, {single[0]} gets all arguments as one dict, but it is annotated "
             f"{hints[single[0]]!r:.80}: annotate it dict[str, Any], or take **arguments"
         )
-    signature = Signature(msgspec.json.Decoder(dict[str, Any]), _kept(schema), context, tuple(single))
+    signature = Signature(JsonReader(dict[str, Any]), _kept(schema), context, tuple(single))
     checked = _checked(signature, validator_of(signature.schema, "input_schema"))
     return signature, _into_one(signature, checked) if single else _into_many(signature, checked)
 

@@ -8,8 +8,9 @@ from typing import Any, cast
 from weakref import WeakSet
 
 from ..revisions.shaping import plain
+from ..state.rate_table import RateTable
 from ..wire.errors import LocalError
-from ..wire.exchange import Exchange, Filter, Handler, Result
+from ..wire.exchange import Among, BadArguments, Exchange, Filter, Handler, Result
 from .bounds import Concurrency, Gate, bounded, check_seconds, gate_of
 from .calling import Caller
 from .rate_limits import HTTP_LIMITS, Buckets, RateLimits, rate_limited
@@ -47,6 +48,7 @@ class Guards:
         self._limits = rate_limits
         self._buckets: WeakSet[Buckets] = WeakSet()
         self._workers = 1
+        self._table: tuple[RateTable | None, str] = (None, "")
         if rate_limits is not None:
             rate_limits.check()
         self._sanitize, self._redact = sanitize, redact
@@ -96,10 +98,18 @@ class Guards:
         limited = rate_limited(handler, limits, local=local, made=made)
         self._buckets.update(made)
         self.spread(self._workers)
+        self.share_rates(*self._table)
         return limited
 
+    def share_rates(self, table: RateTable | None, endpoint: str) -> None:
+        """Count rates in `table`, together with the other workers of `endpoint`; None counts in this process."""
+        self._table = table, endpoint
+        for buckets in self._buckets:
+            buckets.share(table, endpoint)
+
     def spread(self, workers: int) -> None:
-        """This process is one of so many that serve the same callers: each of them allows its part of every rate."""
+        """This process is one of so many that serve the same callers: each of them allows its part of every rate,
+        unless they count together."""
         self._workers = workers
         for buckets in self._buckets:
             buckets.spread(workers)
@@ -114,9 +124,18 @@ def _sanitized(handler: Handler, sanitize: Sanitize) -> Handler:
         clean = await found if inspect.isawaitable(found) else found
         if not isinstance(clean, dict):  # pyright: ignore[reportUnnecessaryIsInstance] - an author's function
             raise LocalError("sanitize gave no result: return the dict, changed or not")
-        return clean
+        return _marked_like(result, clean)
 
     return sanitized
+
+
+def _marked_like(result: Result, clean: dict[str, Any]) -> Result:
+    """The rewritten result, as what the first one was: older revisions refuse wrong arguments (-32602) and wrap
+    structured output by its tool's declaration, whatever `sanitize` made of the text."""
+    output = clean.get("structuredContent")
+    if type(result.get("structuredContent")) is Among and isinstance(output, dict):
+        clean = {**clean, "structuredContent": Among(cast("dict[str, Any]", output))}
+    return BadArguments(clean) if type(result) is BadArguments else clean
 
 
 def _redacted(handler: Handler, redact: Redact) -> Handler:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ..wire.display import display
+from ..wire.json_reader import JsonReader, read_json
 from ..wire.json_schema import Check, Mismatch, Problem
 from ..wire.loose import members_of
 from .arguments import Unmendable
@@ -38,8 +39,8 @@ class Mender:
         self._signature = signature
         self._definitions: dict[str, Any] = signature.schema.get("$defs", {})
         self._properties: dict[str, Any] = signature.schema.get("properties", {})
-        fields = msgspec.structs.fields(cast(Any, signature.decoder.type))
-        self._decoders = {each.name: msgspec.json.Decoder(each.type, dec_hook=decode_custom) for each in fields}
+        fields = msgspec.structs.fields(signature.decoder.type)
+        self._decoders = {each.name: JsonReader(each.type, dec_hook=decode_custom) for each in fields}
         self._required = [each.name for each in fields if each.required]
 
     def mend(self, raw: Raw) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class Mender:
             raise Unmendable(lines)
         return self._signature.decode(msgspec.json.encode(kept))
 
-    def _part(self, name: str, raw: Raw, decoder: msgspec.json.Decoder[Any], limit: int) -> tuple[Raw, str | None]:
+    def _part(self, name: str, raw: Raw, decoder: JsonReader[Any], limit: int) -> tuple[Raw, str | None]:
         """One argument as it is if it fits, in the wanted type if that is beyond doubt, else what is wrong with it.
         One of more than `limit` bytes is not converted."""
         try:
@@ -73,7 +74,7 @@ class Mender:
             first += f" (not converted: over {MAX_REPAIR_BYTES} bytes of arguments do not fit)"
             return raw, _line(name, first.replace("`", "'"), self._properties[name], self._definitions)
         try:
-            value = self._coerced(name, msgspec.json.decode(raw), decoder)
+            value = self._coerced(name, read_json(raw), decoder)
         except msgspec.DecodeError:  # such as a number beyond all bounds
             return raw, _line(name, first.replace("`", "'"), self._properties[name], self._definitions)
         mended = Raw(msgspec.json.encode(value))
@@ -83,7 +84,7 @@ class Mender:
         except msgspec.ValidationError as error:
             return raw, _told(name, value, str(error), self._properties[name], self._definitions, decoder)
 
-    def _coerced(self, name: str, value: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
+    def _coerced(self, name: str, value: Any, decoder: JsonReader[Any]) -> Any:
         if isinstance(value, str) and value.strip() == "null":  # where null may stand, and no text: it was refused
             try:
                 return decoder.decode(b"null")

@@ -16,6 +16,7 @@ import msgspec
 
 from ..wire.errors import LocalError
 from ..wire.frames import encode
+from ..wire.json_reader import JsonReader, read_own_json
 from .annotations import readable
 from .models import decode_custom
 from .results import Check, ToolResult
@@ -135,7 +136,7 @@ def _described(hint: Any, embeds: bool, asked_by: str | None) -> Output:
     """The schema of a type. Of an annotation that has none, none; of a type that was asked for, a clear word."""
     try:
         hint = _readable(hint)
-        decoder = msgspec.json.Decoder(hint, dec_hook=decode_custom)
+        decoder = JsonReader(hint, dec_hook=decode_custom, bounded=False)
         schema, loose = _schema_of(hint)
         fill = filler_of([hint], made_here=True)
     except Exception as error:
@@ -157,10 +158,10 @@ def _by_schema(schema: dict[str, Any]) -> Check:
     from ..wire.json_schema import validator_of  # most authors write no schema, and their servers start without it
 
     validate = validator_of(schema, "output_schema")
-    return lambda data: validate(msgspec.json.decode(data))
+    return lambda data: validate(read_own_json(data))
 
 
-def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any], loose: bool) -> Check:
+def _by_type(decoder: JsonReader[Any], schema: dict[str, Any], loose: bool) -> Check:
     """The decoder of the type says yes quickly. What it refuses is judged by the schema, which is what was declared.
 
     A loose one takes more than that, as a model takes "5" for 5: there the schema judges everything.
@@ -181,7 +182,7 @@ def _by_type(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any], loose: 
     return judge if loose else check
 
 
-def _judge(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Check:
+def _judge(decoder: JsonReader[Any], schema: dict[str, Any]) -> Check:
     """By now a tool has run, so a schema that is too much to check must not lose what it gave."""
     from ..wire.json_schema import validator_of
 
@@ -189,10 +190,10 @@ def _judge(decoder: msgspec.json.Decoder[Any], schema: dict[str, Any]) -> Check:
         validate = validator_of(schema)
     except LocalError:
         return lambda data: _read_back(decoder, data)
-    return lambda data: validate(msgspec.json.decode(data))
+    return lambda data: validate(read_own_json(data))
 
 
-def _read_back(decoder: msgspec.json.Decoder[Any], data: bytes) -> None:
+def _read_back(decoder: JsonReader[Any], data: bytes) -> None:
     try:
         decoder.decode(data)
     except Exception:

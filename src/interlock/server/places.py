@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..wire.json_reader import JsonReader
 from ..wire.loose import members_of
 from .coercion import resolved
 
@@ -34,7 +35,7 @@ MOST_BYTES = 64 * 1024
 _STEP = re.compile(r"\.([^.\[\]`]+)|\[(?:(\d+)|\.\.\.)\]")
 _AT = re.compile(r" - at (`key` in )?`\$[^`]*`\Z")  # at the end: a value may hold such words too
 
-Decoder = msgspec.json.Decoder[Any]
+Decoder = JsonReader[Any]
 Step = str | int | None
 """The name of a member, the number of an item, or a member whose name is not known."""
 

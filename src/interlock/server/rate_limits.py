@@ -7,6 +7,7 @@ otherwise; whoever owns the process (stdio, memory) is limited only if the autho
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 from math import ceil, isfinite
 from time import monotonic
@@ -14,11 +15,15 @@ from typing import Any
 
 import msgspec
 
+from ..state.rate_table import RateTable
 from ..wire.errors import InternalError, LocalError
-from ..wire.exchange import ANONYMOUS, LOCAL, Exchange, Handler, Result
+from ..wire.exchange import ANONYMOUS, LOCAL, Exchange, Handler, Principal, Result
 from ..wire.shares import network_of
 
 __all__ = ["HTTP_LIMITS", "Buckets", "Rate", "RateLimits", "caller_key", "rate_limited"]
+
+
+log = logging.getLogger("interlock.server")
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -54,25 +59,56 @@ HTTP_LIMITS = RateLimits()
 
 
 class Buckets:
-    """One bucket for each caller, and for at most `most` of them. Pure: who asks tells the time."""
+    """One bucket for each caller, and for at most `most` of them. Who asks tells the time."""
 
-    def __init__(self, rate: Rate, most: int) -> None:
+    def __init__(self, rate: Rate, most: int, name: str = "calls") -> None:
         if not (isfinite(rate.per_second) and rate.per_second > 0 and rate.burst >= 1 and most >= 1):
             raise LocalError(f"{rate!r} for {most} callers: give numbers above nothing, and a burst of at least 1")
-        self._rate, self._most = rate, most
+        self.rate, self.name, self._most = rate, name, most
         self._per_second, self._burst = float(rate.per_second), float(rate.burst)
         self._found: dict[Hashable, list[float]] = {}  # tokens and when they were counted; see `take` for the order
+        self._table: RateTable | None = None
+        self._label = b""
+        self._is_reported = False
 
     def __len__(self) -> int:
         return len(self._found)
 
     def spread(self, workers: int) -> None:
         """Others count for themselves: this is one of so many who share the rate, and at least one call at once."""
-        self._per_second = self._rate.per_second / workers
-        self._burst = max(1.0, self._rate.burst / workers)
+        self._per_second = self.rate.per_second / workers
+        self._burst = max(1.0, self.rate.burst / workers)
+
+    def share(self, table: RateTable | None, endpoint: str) -> None:
+        """Count in `table`, with all workers of `endpoint`; None counts here again."""
+        self._table, self._label = table, f"{endpoint}\n{self.name}\n".encode()
+
+    def report(self) -> None:
+        """Tell the author once that the limit was reached: its callers are told what to change, and do not own it."""
+        if not self._is_reported:
+            self._is_reported = True
+            log.warning(
+                "! a caller reached the limit of %s: change it with Server(rate_limits=...); callers behind one proxy "
+                "are one caller unless trusted_proxies= has its address; said once",
+                self.words,
+            )
+
+    @property
+    def words(self) -> str:
+        """The limit, as people read it."""
+        return f"{self.rate.per_second:g} {self.name} per second and {self.rate.burst} at once for each caller"
 
     def take(self, caller: Hashable, now: float) -> float:
         """0.0 when it may go on; else the seconds until it may. What is refused costs the caller nothing."""
+        if self._table is not None and (key := _stable_key(caller)) is not None:
+            try:
+                return self._table.take(self._label + key, self.rate.per_second, self.rate.burst)
+            except OSError as error:
+                log.warning("! rates are counted by each worker from now on: %s", error)
+                self._table = None
+        return self._take_here(caller, now)
+
+    def _take_here(self, caller: Hashable, now: float) -> float:
         found = self._found.get(caller)
         if found is None:
             if len(self._found) >= self._most:
@@ -103,10 +139,14 @@ def rate_limited(
     made: list[Buckets] | None = None,
 ) -> Handler:
     """`handler` behind these limits. Without `local` those who own the process pass. `made` is told what counts."""
-    refusals = {"tools/call": _told, "completion/complete": _refused}
-    wanted = {"tools/call": limits.calls, "completion/complete": limits.completions}
+    wanted = {
+        "tools/call": (limits.calls, "calls", _told),
+        "completion/complete": (limits.completions, "completions", _refused),
+    }
     limited = {
-        method: (Buckets(rate, limits.callers), refusals[method]) for method, rate in wanted.items() if rate is not None
+        method: (Buckets(rate, limits.callers, name), refuse)
+        for method, (rate, name, refuse) in wanted.items()
+        if rate is not None
     }
 
     if made is not None:
@@ -117,7 +157,8 @@ def rate_limited(
         if found is not None and (local or exchange.peer.principal is not LOCAL):
             wait = found[0].take(caller_key(exchange), clock())
             if wait:
-                return found[1](wait)
+                found[0].report()
+                return found[1](found[0], wait)
         return handler(exchange)
 
     return limit
@@ -133,14 +174,24 @@ def caller_key(exchange: Exchange) -> Hashable:
     return id(outlet) if address is None else network_of(address)
 
 
-async def _told(wait: float) -> Result:
-    """For the model, who can wait or do something else."""
-    return {"content": [{"type": "text", "text": _words("calls", wait)}], "isError": True}
+def _stable_key(caller: Hashable) -> bytes | None:
+    """The same bytes for a caller in every process; None for a connection, which only this process has."""
+    if isinstance(caller, str | bytes):
+        return repr(caller).encode()
+    return msgspec.json.encode(caller) if isinstance(caller, Principal) else None
 
 
-async def _refused(wait: float) -> Result:
-    raise InternalError(_words("completions", wait), {"retryAfterSeconds": ceil(wait)})
+async def _told(buckets: Buckets, wait: float) -> Result:
+    """For the model, which can wait or do something else."""
+    return {"content": [{"type": "text", "text": _words(buckets, wait)}], "isError": True}
 
 
-def _words(what: str, wait: float) -> str:
-    return f"Too many {what} in a short time: try again in {ceil(wait)} s"
+async def _refused(buckets: Buckets, wait: float) -> Result:
+    raise InternalError(_words(buckets, wait), {"retryAfterSeconds": ceil(wait)})
+
+
+def _words(buckets: Buckets, wait: float) -> str:
+    return (
+        f"Too many {buckets.name}: {buckets.words} are allowed. Try again in {ceil(wait)} s; who runs this server "
+        "changes the limit with Server(rate_limits=...)"
+    )

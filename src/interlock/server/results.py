@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from ..wire.display import display
 from ..wire.exchange import Among, Result
+from ..wire.json_reader import read_own_json
 from ..wire.meta import OUTPUT_MISMATCH, check_author_keys
 from .data import encode_data
 
@@ -176,7 +177,7 @@ def _checked(name: str, given: ToolResult, check: Check, is_object: bool) -> Res
 
 def _structured(data: bytes, is_object: bool) -> Any:
     """The data; marked where its tool may also give what is no object, and this time gave one."""
-    return Raw(data) if is_object or data[:1] != b"{" else Among(msgspec.json.decode(data))
+    return Raw(data) if is_object or data[:1] != b"{" else Among(read_own_json(data))
 
 
 def _misfit(name: str, result: Result, error: ValueError) -> Result:

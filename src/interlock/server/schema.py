@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.errors import LocalError
+from ..wire.json_reader import JsonReader
 from ..wire.signatures import signature_of
 from .annotations import NO_DEFAULT, Made, default_of, optional, readable
 from .docstrings import Docs, read_docstring
@@ -36,7 +37,7 @@ class _Field(msgspec.Struct, frozen=True):
 class Signature(msgspec.Struct, frozen=True):
     """What a handler takes: its arguments, and the name of the parameter for the context, if it has one."""
 
-    decoder: msgspec.json.Decoder[Any]
+    decoder: JsonReader[Any]
     schema: dict[str, Any]
     context: str | None
     names: tuple[str, ...]
@@ -89,7 +90,7 @@ def read_signature(function: Callable[..., Any], context_type: type, *, closed: 
 def _signature(fields: list[_Field], context: str | None, docs: Docs, closed: bool) -> Signature:
     members = [_struct_field(field) for field in fields]
     arguments = msgspec.defstruct("Arguments", members, kw_only=True, forbid_unknown_fields=closed)
-    decoder = msgspec.json.Decoder(arguments, dec_hook=decode_custom)
+    decoder = JsonReader(arguments, dec_hook=decode_custom)
     names, fill = tuple(field.name for field in fields), filler_of(field.hint for field in fields)
     return Signature(decoder, _schema(fields, docs, closed), context, names, fill)
 

@@ -121,7 +121,8 @@ class Server:
 
     def _guard(self, guards: Guards, visible: elsewhere.Visible | None) -> None:
         self._guards = guards
-        self.http_filter, self.stalls, self.spread = guards.http_filter(), guards.stalls, guards.spread
+        self.http_filter, self.stalls = guards.http_filter(), guards.stalls
+        self.spread, self.share_rates = guards.spread, guards.share_rates
         if (filter := guards.filter()) is not None:
             self.use(filter)
         if visible is not None:
@@ -341,14 +342,16 @@ class Server:
         found = self._offers.shown_tool(tool, principal)
         return () if found is None else found.scopes
 
-    def asgi(self, *, limits: Limits = DEFAULT_LIMITS, **options: Unpack[elsewhere.HttpOptions]) -> elsewhere.HttpApp:
-        """An ASGI application that serves this server over HTTP, alone or mounted in another one.
-
-        With `state` it is one of several that serve the same sessions.
+    def asgi(
+        self, *, limits: Limits = DEFAULT_LIMITS, drain: float = 5.0, **options: Unpack[elsewhere.HttpOptions]
+    ) -> elsewhere.HttpApp:
+        """An ASGI application that serves this server over HTTP, alone or mounted in another one (which then takes
+        its `lifespan`). With `state` it is one of several that serve the same sessions. Calls in flight have `drain`
+        seconds to end when the ASGI server stops.
         """
         from ..transport.http_server import HttpApp  # a server over stdio starts without it
 
-        return HttpApp(self, limits=limits, **options)
+        return HttpApp(self, limits=limits, drain=drain, **options)
 
     def run(
         self,

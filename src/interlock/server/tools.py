@@ -97,6 +97,9 @@ class RegisteredTool:
         except Unmendable as error:
             return self._refuse_arguments(error)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if bytes(raw).strip() == b"null":  # written out where there are none
+                exchange.params = msgspec.structs.replace(params, arguments=UNSET)
+                return await self.call(exchange)
             wrong = "cannot be read" if bytes(raw).lstrip()[:1] == b"{" else "must be an object"
             raise InvalidParams(f"Invalid params: arguments {wrong}") from None
         except BaseException as error:  # of a class of the author's, which looks at what it is made of

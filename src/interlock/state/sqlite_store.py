@@ -37,6 +37,8 @@ class SQLiteStore:
         self._bounds = bounds
         self._waiters = Waiters()
         file = StoreFile(path)
+        self.path = file.path
+        """Where it is, absolute."""
         self._writer = Writer(file, bounds, clock, self._waiters, durable=durable)
         self._reader = Reader(file, bounds, clock, self._waiters, durable=durable)
 

@@ -25,7 +25,8 @@ from ..wire.redaction import REDACTED, redact_url_passwords
 from .environment import minimal_environment, proxy_secrets, withheld_variables
 from .lines import LineChannel
 from .pipes import FdReader
-from .process_tree import descendants, end_strays, end_tree, kill_group
+from .process_tree import MARK_VARIABLE, descendants, end_marked, end_strays, end_tree, kill_group, new_mark
+from .stderr_excerpt import MAX_REPORT_BYTES, quote_stderr
 
 __all__ = ["Command", "ChildChannel"]
 
@@ -85,7 +86,7 @@ class _Tail:
         self._command = command
         secrets = _secrets_of(command) if command is not None else ()
         longest = max((len(secret.encode("utf-8", "surrogateescape")) for secret in secrets), default=0)
-        self._most = size + longest  # none is cut in the middle
+        self._most = size + MAX_REPORT_BYTES + longest  # room for what is not quoted; no secret is cut in the middle
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
@@ -94,9 +95,11 @@ class _Tail:
             del self._kept[: len(self._kept) - self._most]
 
     def text(self) -> str:
-        """For people: control characters are escaped, line breaks stay."""
+        """What an error quotes: control characters are escaped, line breaks stay."""
         text = self._kept.decode("utf-8", "replace")
-        lines = (self._command.hidden(text)[-self._size :] if self._command is not None else text).splitlines()
+        if self._command is not None:
+            text = self._command.hidden(text)
+        lines = quote_stderr(text)[-self._size :].splitlines()
         return "\n".join(display(line, self._size) for line in lines).strip()
 
 
@@ -114,6 +117,7 @@ class ChildChannel:
         self._limits = limits
         self._on_stderr = on_stderr
         self._stderr = _Tail(limits.stderr_bytes, command)
+        self._mark, self._marks = new_mark()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: LineChannel | None = None
         self._errors: FdReader | None = None
@@ -136,15 +140,15 @@ class ChildChannel:
     def stderr_tail(self) -> str:
         return self._stderr.text()
 
-    def withheld(self) -> tuple[str, ...]:
-        """Names of variables of this process that the program was not given and may need."""
-        return withheld_variables(os.environ, self._command.environment(), self.stderr_tail())
+    def withheld(self, stderr: str) -> tuple[str, ...]:
+        """Names of variables of this process that the program was not given and may need, by what it wrote."""
+        return withheld_variables(os.environ, self._command.environment(), stderr)
 
     async def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
         process = self._process = self._spawn()
         # If nobody ever closes us, the group still goes when this object or the interpreter does.
-        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._descriptors)
+        self._release = weakref.finalize(self, _give_up, os.getpid(), process.pid, self._mark, self._descriptors)
         assert process.stdin and process.stdout and process.stderr
         stdin, stdout, stderr = (os.dup(stream.fileno()) for stream in (process.stdin, process.stdout, process.stderr))
         for stream in (process.stdin, process.stdout, process.stderr):
@@ -168,7 +172,7 @@ class ChildChannel:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=command.environment(),
+                env={**command.environment(), MARK_VARIABLE: self._marks},
                 cwd=command.cwd,
                 start_new_session=True,
                 bufsize=0,
@@ -218,7 +222,8 @@ class ChildChannel:
             log.exception("! handling the last words of pid %s failed", process.pid)
         if self._errors is not None:
             self._errors.close()
-        process.wait()
+        if process.wait() < 0:
+            end_marked(self._mark)  # killed: it could not end what it had detached
         self._descriptors.clear()
         if self._release is not None:
             self._release.detach()
@@ -237,6 +242,11 @@ class ChildChannel:
             self._lines.lose(error)
 
     # --- the channel ------------------------------------------------------------------------------
+
+    @property
+    def is_unread(self) -> bool:
+        """True where it is known that the process has not read anything from its stdin, before its end or at it."""
+        return self._lines is not None and self._lines.is_unread
 
     def send(self, message: bytes) -> int | None:
         assert self._lines is not None
@@ -285,10 +295,11 @@ class ChildChannel:
             self._lines.lose(ConnectionClosed("the connection was closed"))
 
 
-def _give_up(owner: int, pid: int, descriptors: list[int]) -> None:
+def _give_up(owner: int, pid: int, mark: str, descriptors: list[int]) -> None:
     if os.getpid() != owner:
         return  # we are a fork of its owner, which still uses it
     kill_group(pid)
+    end_marked(mark)
     for descriptor in descriptors:
         try:
             os.close(descriptor)

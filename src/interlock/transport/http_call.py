@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -55,10 +55,11 @@ class Beat:
     A call that lasts is ticked once, at its second beat; what it waits for after that is its own affair.
     """
 
-    __slots__ = ("_fresh", "_loop", "_older", "_seconds")
+    __slots__ = ("_fresh", "_loop", "_older", "_on_lasting", "_seconds")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, on_lasting: Callable[[Collection[HttpCall]], None] | None = None) -> None:
         self._seconds = seconds / 2
+        self._on_lasting = on_lasting
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fresh: set[HttpCall] = set()
         self._older: set[HttpCall] = set()
@@ -83,6 +84,8 @@ class Beat:
             loop.call_later(self._seconds, self._pass, loop)
         else:
             self._loop = None
+        if due and self._on_lasting is not None:
+            self._on_lasting(due)
         for call in due:
             call.tick()
 
@@ -123,6 +126,8 @@ class HttpCall(msgspec.Struct, eq=False):
     address: str = ""
     """Of whoever connected, the client or a proxy before it: what tells one nameless caller from another. All those of
     whom nothing is known are one."""
+    server: Sequence[Any] | None = None
+    """Where its connection came in, as the ASGI server says it."""
     principal: Principal | None = None
     """Who calls; None until that is known."""
     until: float | None = None

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from ..revisions.client_edge import ClientEdge, meta_of, params_of
 from ..revisions.client_side import ClientSide
-from ..revisions.http_requests import Reply, answer_in, form_of, headers_for, message_in
+from ..revisions.http_requests import Reply, answer_in, headers_for, message_in
 from ..wire.errors import (
     BadResult,
     ConnectionClosed,
@@ -37,6 +37,7 @@ from .calls import Call, Calls, progress_of
 from .endpoints import Endpoint
 from .http_line import HttpLine
 from .http_posting import Posting
+from .http_refusals import read_form
 from .http_session import HttpSession
 from .outbound import Credentials, Errands, Outbound, drain, lost
 from .pausing import movable
@@ -196,7 +197,7 @@ class HttpLink:
             self._settle(call, self._outbound.as_ours(error, call.method, answered))
 
     async def _read(self, call: Call, reply: Reply, response: Response) -> None:
-        if form_of(reply, call.method) == "json":
+        if await read_form(reply, response, call.method) == "json":
             body = await self._outbound.whole(response, call.method)
             self._settle(call, answer_in(body, reply, call.id, call.method, self._limits))
             return

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from urllib.parse import parse_qs
 
 from ..revisions.http_rules import HttpRefusal
-from ..revisions.http_session_rules import FULL, UNKNOWN, asks, new_id
+from ..revisions.http_session_rules import FULL, asks
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Era, Revision
 from ..revisions.watching import WatchMeter
@@ -27,6 +27,7 @@ from ..wire.sse import encode_event
 from .duplex import Duplex
 from .http_call import HttpCall
 from .living import Lives
+from .session_ids import SessionIds
 
 __all__ = ["ACCEPTED", "OldConnections", "SSE", "MESSAGES"]
 
@@ -135,6 +136,7 @@ class OldConnections:
         limits: Limits,
         seats: Shares,
         lives: Lives,
+        ids: SessionIds,
         strict: bool,
         watching: Shares | None = None,
     ) -> None:
@@ -143,24 +145,24 @@ class OldConnections:
         self._limits = limits
         self._seats, self._watching = seats, watching
         self._unread = Shares(_ALL_UNREAD_BYTES)
-        self._lives = lives
+        self._lives, self._ids = lives, ids
         self._strict = strict
         self._by_id: dict[str, _Connection] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
-        """GET: a connection, for as long as its client reads."""
+    async def listen(self, call: HttpCall, principal: Principal, messages: str) -> None:
+        """GET: a connection, for as long as its client reads, which posts to `messages`."""
         caller = caller_of(principal, call.address)
         if not call.accepts.events or not self._seats.take(caller):
             await call.refuse(FULL if call.accepts.events else _NO_EVENTS)
             return
-        id = new_id()
+        id = self._ids.issue()
         connection = self._by_id[id] = self._connect(principal, call.address, caller)
         try:
             await self._opened(id, principal)
-            where = f"{root}{MESSAGES}?{_KEY}={id}".encode()
+            where = f"{messages}?{_KEY}={id}".encode()
             await call.send_events(encode_event(where, name="endpoint"))
             await _hand_on(call, connection)
         finally:
@@ -196,7 +198,7 @@ class OldConnections:
         id = self._named(query)
         connection = self._by_id.get(id) if id is not None else None
         if connection is None or connection.principal != principal:
-            await call.refuse(UNKNOWN if id is not None else _UNNAMED)
+            await call.refuse(_UNNAMED if id is None else self._ids.refuse(id))
         elif self._is_busy(connection, body):
             await call.refuse(_BUSY)
         else:

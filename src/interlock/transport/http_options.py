@@ -28,3 +28,5 @@ class HttpOptions(TypedDict, total=False):
     state: Shared | None
     health: str | None
     always_stream: bool
+    trusted_proxies: Iterable[str]
+    strict_json: bool | None

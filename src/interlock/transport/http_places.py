@@ -15,7 +15,7 @@ from ..revisions.http_rules import HttpRefusal
 from ..wire.errors import LocalError
 from .http_old_sse import MESSAGES, SSE
 
-__all__ = ["NO_STORE", "Place", "Places", "below", "nowhere", "sign_of_life"]
+__all__ = ["NO_STORE", "Place", "Places", "below", "messages_reference", "nowhere", "sign_of_life"]
 
 
 class Place(Enum):
@@ -26,13 +26,15 @@ class Place(Enum):
 
 
 class Places:
-    """All of one application. `health` is None where nobody wants it; `old`: is the oldest transport served?"""
+    """All of one application. `health` is None where it is not served; `old`: is the oldest transport served, beside
+    the endpoint?"""
 
     def __init__(self, path: str, *, health: str | None, old: bool) -> None:
         for given in (path, health or "/"):
             if not given.startswith("/"):
                 raise LocalError(f"the path {given!r} must begin with a slash")
-        self._all: dict[str, Place] = {SSE: Place.SSE, MESSAGES: Place.MESSAGES} if old else {}
+        beside = _trimmed(path).rpartition("/")[0]
+        self._all: dict[str, Place] = {beside + SSE: Place.SSE, beside + MESSAGES: Place.MESSAGES} if old else {}
         if health is not None:
             self._all[_trimmed(health)] = Place.HEALTH
         if self._all.get(_trimmed(path)) is Place.HEALTH:
@@ -52,6 +54,14 @@ def below(path: str, root: str) -> str:
 
 def _trimmed(path: str) -> str:
     return path.removesuffix("/") or "/"
+
+
+def messages_reference(scope: Mapping[str, Any]) -> str:
+    """Where clients of the oldest transport post, relative to where they have sent this GET.
+
+    A relative path (RFC 3986 §4.2) also holds where a proxy or a framework has removed a prefix from what we see.
+    """
+    return f"..{MESSAGES}" if scope["path"].endswith("/") else MESSAGES.removeprefix("/")
 
 
 def nowhere(path: str, scope: Mapping[str, Any]) -> HttpRefusal:

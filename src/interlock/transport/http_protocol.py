@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import Any, cast
 from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -104,29 +104,30 @@ class Bounded(HttpToolsProtocol):
     # --- what comes -------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.heads is not None and self.begin_again(self.heads, data):
-            return
-        self.beginning = data if self.between else None
         try:
+            if self.heads is not None and self.begin_again(self.heads, data):
+                return
+            self.beginning = data if self.between else None
             self.read(data)
-        except HttpParserError:
-            self.break_off()
-            return
+            if self.head is not None or self.chunk is not None or (self.cycle and self.cycle.response_complete):
+                self.count(len(data))
+        except Exception as error:
+            self.break_off(error)
         finally:
             self.beginning = None
-        if self.head is None and self.chunk is None and (self.cycle is None or not self.cycle.response_complete):
-            return
-        self.count(len(data))
 
-    def break_off(self) -> None:
-        """What came is no HTTP, and nothing behind it can be read. Whoever asked before that is answered first: a
-        refusal in its place would be taken for its answer, and one within it for a part of it."""
+    def break_off(self, error: Exception) -> None:
+        """The bytes are not HTTP, or reading them failed; nothing after them can be read. Earlier requests are
+        answered first: a refusal in place of a response would be taken for it, one within it for a part of it."""
+        failure = _failure_of(error)
+        if failure is not None:
+            errors.error("! reading a request failed", exc_info=failure)
         cycle = self.cycle
         self.between = False
-        if cycle is not None and not cycle.response_complete and not cycle.more_body:
-            cycle.keep_alive = False
-        elif self.is_answering():
-            self.transport.close()
+        if cycle is not None and not cycle.response_complete and not cycle.more_body and (cycle.task or not failure):
+            cycle.keep_alive = False  # a request that could not be started has no task, and no answer to wait for
+        elif failure is not None or self.is_answering():
+            self.refuse(b"500 Internal Server Error")  # written only where no response is
         else:
             self.send_400_response("Invalid HTTP request received.")
 
@@ -380,9 +381,21 @@ class Bounded(HttpToolsProtocol):
             self.stuck = None
 
 
+def _failure_of(error: Exception) -> BaseException | None:
+    """The defect of this server that made reading fail; None where the peer's bytes are at fault.
+
+    httptools reports whatever a callback raises as an `HttpParserCallbackError` with the exception as its context.
+    Reported like a peer's mistake, a defect would be a silent 400 for every request.
+    """
+    cause = error.__context__ if isinstance(error, HttpParserCallbackError) else error
+    return None if isinstance(cause, HttpParserError) else cause or error
+
+
 def _target(method: bytes, url: Any) -> dict[str, Any]:
     """What the first line of a request says."""
     raw_path = url.path or b"/"
+    if not raw_path.isascii():
+        raise HttpParserError("a target is ASCII (RFC 3986 §2)")
     path = raw_path.decode("ascii")
     return {
         "method": method.decode("ascii"),

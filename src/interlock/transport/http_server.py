@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msgspec import UNSET
@@ -16,7 +17,7 @@ from msgspec import UNSET
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of, rather_events
 from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
-from ..revisions.http_session_rules import SESSION, asks, is_outside
+from ..revisions.http_session_rules import SESSION, asks, is_outside, refusal_of
 from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
@@ -31,14 +32,17 @@ from .admission import ANYBODY, Admission, Authenticate
 from .asgi_lifespan import serve_other
 from .asking import asker_of
 from .cross_origin import telling
+from .forwarded import trust
 from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
-from .http_places import Place, Places, nowhere, sign_of_life
+from .http_places import Place, Places, messages_reference, nowhere, sign_of_life
 from .http_sessions import SessionBounds, Sessions
-from .joining import Shared, joined, old_of, sessions_of, share, side_of
+from .joining import Shared, endpoint_name, joined, old_of, sessions_of, share, side_of
 from .living import lives_of
 from .main_loop import Watcher
 from .pulse import Pulse
+from .session_ids import SessionIds
 
 __all__ = ["HttpApp", "HttpRefusal", "Authenticate", "SessionBounds", "Timing"]
 
@@ -48,7 +52,6 @@ _MAX_UNFINISHED_BYTES = 128 * MIB  # of bodies that are still coming, a quarter 
 _STREAM_SHARE = 16  # a caller may have one in so many of the streams: 64, sixteen programs with four GET streams each
 DEFAULT_TIMING = Timing()
 DEFAULT_SESSIONS = SessionBounds()
-_LOOKS = 0.02  # seconds between two looks whether everything has ended, once it is stopping
 _BUSY = HttpRefusal.saying(503, InternalError("Too many requests at once: try again"), ("retry-after", "1"))
 _STOPPING = HttpRefusal.saying(503, InternalError("This server is stopping"), ("retry-after", "1"))
 _NO_STREAM = HttpRefusal.saying(406, "Accept must allow text/event-stream: change notices are a stream")
@@ -57,17 +60,18 @@ _ONLY_THESE = HttpRefusal.saying(405, "Messages come by POST", ("allow", Place.E
 
 
 class HttpApp:
-    """`handler` at one path. Everybody is anonymous unless `auth` (tokens) or `authenticate` (a hook) says otherwise.
+    """`handler` at one path. Every caller is anonymous unless `auth` (tokens) or `authenticate` (a hook) is given.
 
-    `allowed_hosts` are the names this server goes by beside the loopback ones, `allowed_origins` those whose pages may
-    call it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests and as many
-    streams of change notices (a sixteenth for one caller) are served at once, further ones are refused with 503.
-    Clients of the handshake revisions have sessions within the bounds of `sessions`; None serves the stateless one.
-    GET `health` says whether new requests are taken, to everybody; None leaves it out.
-    With `always_stream` every answer is a stream, to who reads streams; where clients poll, it begins with its request.
+    `allowed_hosts` are the names of this server beside the loopback ones, `allowed_origins` those whose pages may call
+    it and read its answers. A body over `body_bytes` is refused with 413; `limits.in_flight` requests, and as many
+    streams of change notices (a sixteenth for one caller), are served at once, further ones get 503. Clients of the
+    handshake revisions have sessions within the bounds of `sessions`; None serves the stateless revision alone.
+    GET `health` tells all callers whether new requests are taken; None leaves it out. `always_stream` answers with a
+    stream wherever clients read them. `strict_json` refuses JSON objects with a name twice: by default where headers or
+    tokens decide on a message. Processes with one `state`, a store or its path, are one endpoint for all sessions.
 
-    With `state`, a store or its path, all processes that serve the same handler with the same store are one endpoint:
-    any of them serves any request of any session.
+    `trusted_proxies` are the addresses whose `X-Forwarded-For` is believed; by default none.
+    Under an ASGI server that stops, calls in flight have `drain` seconds to end; `run` has its own.
     """
 
     def __init__(
@@ -85,6 +89,9 @@ class HttpApp:
         state: Shared | None = None,
         health: str | None = "/health",
         always_stream: bool = False,
+        strict_json: bool | None = None,
+        trusted_proxies: Iterable[str] = (),
+        drain: float = DRAIN,
         limits: Limits = DEFAULT_LIMITS,
         rows: dict[str, Revision] | None = None,
     ) -> None:
@@ -93,15 +100,15 @@ class HttpApp:
         self._guard = Guard(allowed_hosts, allowed_origins, body_bytes=body_bytes)
         self._origins = self._guard.origins or None  # no request asks more than whether there are any
         self._admission = Admission(path, handler, self._guard, authenticate=authenticate, auth=auth)
+        self._proxies = trust(trusted_proxies)
         self.body_bytes = body_bytes
         self._accepts_of = rather_events if always_stream else accepts_of
         self._timing = timing
-        self._beat = Beat(timing.watch)
-        self._limits = limits
+        self._limits = limits = limits.with_strict_json(strict_json, self._admission.asks)
+        self._stateless_limits = limits.with_strict_json(strict_json, True)  # its headers repeat what the body says
         spoken: dict[str, Revision] = rows or getattr(handler, "rows", None) or pick(None)
         filter: Filter | None = getattr(handler, "http_filter", None)
         outer = filter(handler) if filter else handler  # one for both eras: a caller has no second allowance
-        self._lives = lives_of(handler)
         asker = asker_of(handler)
         self._sharing = share(state, handler, path, asker, lease=(sessions or DEFAULT_SESSIONS).lease)
         self.shared = self._sharing is not None
@@ -112,9 +119,9 @@ class HttpApp:
         self._sessions: Sessions | None = None
         self._old: OldConnections | None = None
         if sessions is not None and any(row.era is Era.HANDSHAKE for row in spoken.values()):
-            strict = bool(getattr(handler, "strict", False))
-            common: Any = {"limits": limits, "lives": self._lives, "strict": strict}
-            common["watching"] = Shares(ALL_WATCHED_BYTES)
+            ids = SessionIds(endpoint_name(handler, path), shared=self.shared)
+            common: Any = {"limits": limits, "lives": lives_of(handler), "ids": ids}
+            common |= {"strict": bool(getattr(handler, "strict", False)), "watching": Shares(ALL_WATCHED_BYTES)}
             own: Any = {"bounds": sessions, "at_once": always_stream, **common}
             self._sessions = sessions_of(self._sharing, outer, spoken, **own)
             self._old = old_of(self._sharing, outer, spoken, seats=Shares(sessions.most, sessions.each), **common)
@@ -125,20 +132,22 @@ class HttpApp:
         self._calls: set[HttpCall] = set()
         self._streams = Shares(limits.in_flight, max(1, limits.in_flight // _STREAM_SHARE))
         self._unfinished = Shares(max(_MAX_UNFINISHED_BYTES, 8 * body_bytes))
-        self._stopping = self._settled = False
-        self._held = False
-        self.failure: LocalError | None = None
-        """Why it could not start, if it could not."""
+        self._lifecycle = HttpLifecycle(handler, self._calls, drain, self._sharing, self._sessions, self._old)
+        self._beat = Beat(timing.watch, self._lifecycle.watch_listener)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._other(scope["type"], receive, send)
             return
         if self._admission.asks and self._admission.serves(scope["path"]):
-            await self._admission.serve(scope, receive, send)
+            seen = scope if self._proxies is None else self._proxies.scope_of_client(scope)
+            await self._admission.serve(seen, receive, send)
             return
-        if not self._held:
-            self._hold()  # no lifespan event came
+        life = self._lifecycle
+        if not life.ready:
+            life.begin(scope.get("server"))
+        if life.stopping:
+            life.resume(scope.get("server"))
         headers = Headers(scope["headers"])
         place = self._places.find(scope)
         if self._origins is not None and place is not Place.HEALTH:
@@ -149,6 +158,9 @@ class HttpApp:
         call = HttpCall(receive, send, accepts, self._timing, limit, self._beat, loop, task_of(loop))
         if client := scope.get("client"):
             call.address = client[0]
+        if self._proxies is not None:
+            call.address = self._proxies.client_address(call.address, headers)
+        call.server = scope.get("server")
         self._beat.join(call)
         try:
             refusal = self._refusal(place, scope, headers)
@@ -170,41 +182,18 @@ class HttpApp:
 
     async def _other(self, kind: str, receive: Receive, send: Send) -> None:
         try:
-            await serve_other(kind, receive, send, self._start, self._shut_down)
+            await serve_other(kind, receive, send, self._lifecycle.try_start, self._lifecycle.finish)
         except asyncio.CancelledError:
-            if not self._stopping:
+            if not self._lifecycle.stopping:
                 raise  # else its end took longer than the process has
 
     # --- its life ---------------------------------------------------------------------------------
 
-    async def _start(self) -> LocalError | None:
-        """What lives with the handler begins here. An app that hears nothing of it begins by itself."""
-        self._stopping = self._settled = False
-        self._hold()
-        try:
-            if self._sharing is not None:
-                await self._sharing.ready()
-            await self._lives.start()
-        except LocalError as error:
-            self.failure = error
-            await self._let_go()  # what had begun beside it
-            return error
-        return None
-
-    async def _shut_down(self) -> None:
-        self.stop()
-        await self._let_go()
-
-    async def _let_go(self) -> None:
-        self._held = False
-        await self._end_sessions()
-        self._lives.leave(self)
-        await self._lives.settle()
-
-    def _hold(self) -> None:
-        """From now on the handler is served."""
-        self._held = True
-        self._lives.enter(self)
+    def lifespan(self, _: Any = None) -> AbstractAsyncContextManager[None]:
+        """The life of a mounted application, which gets no lifespan events: `FastAPI(lifespan=app.lifespan)`, or
+        `async with app.lifespan(): yield` in a lifespan of your own. The app lifespan of the server begins and ends
+        with it; `LocalError` when it cannot begin."""
+        return self._lifecycle.lifespan()
 
     @property
     def allowed_hosts(self) -> tuple[str, ...]:
@@ -225,15 +214,18 @@ class HttpApp:
         """Requests being served, streams of change notices included."""
         return len(self._calls)
 
+    @property
+    def failure(self) -> LocalError | None:
+        """Why it could not start, if it could not."""
+        return self._lifecycle.failure
+
     def stop(self) -> None:
         """Refuse new requests and end the streams of change notices with their results."""
-        self._stopping = True
-        stop_listening = getattr(self.handler, "stop_listening", None)
-        if stop_listening is not None:
-            stop_listening()
-        if self._sessions is not None and self._old is not None:
-            self._sessions.stop()
-            self._old.stop()
+        self._lifecycle.stop()
+
+    def ignore_listener(self) -> None:
+        """The caller tells when to stop: do not take the end of a listening socket for it."""
+        self._lifecycle.ignore_listener()
 
     async def end_sessions(self, principal: Principal) -> None:
         """End what `principal` has here: its sessions, its streams and its running requests, at all workers.
@@ -260,24 +252,7 @@ class HttpApp:
 
     async def settle(self, seconds: float) -> None:
         """Wait for what is in flight, at most so long; then cancel it and answer that the server stops."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._busy and (left := deadline - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left, _LOOKS))
-        self._settled = True
-        for call in list(self._calls):
-            call.stop(End.STOPPING)
-        await self._end_sessions()
-
-    async def _end_sessions(self) -> None:
-        if self._sessions is not None:
-            await self._sessions.close()
-        if self._sharing is not None:
-            await self._sharing.leave()
-
-    @property
-    def _busy(self) -> bool:
-        """Also with calls of sessions whose client has gone: it may come back for the answer."""
-        return bool(self._calls) or (self._sessions is not None and self._sessions.running > 0)
+        await self._lifecycle.settle(seconds)
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -302,22 +277,24 @@ class HttpApp:
             refusal = self._guard.foreign(headers) or self._guard.unreadable(headers)
             if refusal is not None:
                 return refusal
-        if self._stopping and self._turns_away(unless=SESSION in headers.values):
+        if self._lifecycle.stopping and self._turns_away(unless=SESSION in headers.values):
             return _STOPPING
         return _BUSY if len(self._calls) - self._streams.held >= self._limits.in_flight else None
 
     def _turns_away(self, *, unless: bool) -> bool:
         """While it stops, what helps the calls in flight to end gets through; afterwards nothing does."""
-        return self._stopping and (self._settled or not unless)
+        return self._lifecycle.stopping and (self._lifecycle.settled or not unless)
 
     def _preflight(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
         """A browser asks before it calls. Its question needs the same room as the call."""
         if self._origins is None:
             return None
         answer = self._origins.preflight(method, headers, "POST" if self._sessions is None else place.value)
-        if answer is None or not (self._settled or len(self._calls) - self._streams.held >= self._limits.in_flight):
+        if answer is None or not (
+            self._lifecycle.settled or len(self._calls) - self._streams.held >= self._limits.in_flight
+        ):
             return answer
-        return _STOPPING if self._settled else _BUSY
+        return _STOPPING if self._lifecycle.settled else _BUSY
 
     def _no_method(self, method: str, headers: Headers) -> HttpRefusal | None:
         """GET and DELETE belong to sessions; the stateless revision has nothing but POST."""
@@ -334,7 +311,7 @@ class HttpApp:
 
     def _refusal_elsewhere(self, place: Place, method: str, headers: Headers) -> HttpRefusal | None:
         if place is Place.HEALTH:
-            return sign_of_life(method, self._stopping)
+            return sign_of_life(method, self._lifecycle.stopping)
         if (refusal := self._guard.foreign(headers) or self._preflight(place, method, headers)) is not None:
             return refusal
         if method != place.value:
@@ -364,7 +341,7 @@ class HttpApp:
             return
         principal = found.principal
         sessions = self._sessions
-        if self._stopping and scope["method"] == "POST" and asks(body, self._limits):
+        if self._lifecycle.stopping and scope["method"] == "POST" and asks(body, self._limits):
             await call.refuse(_STOPPING)  # answers and cancellations help what is in flight to end
         elif sessions is None:
             await self._serve_one(call, body, headers, principal)
@@ -395,21 +372,20 @@ class HttpApp:
                 if self._places.find(scope) is Place.ENDPOINT:
                     await self._sessions.get(call, headers, principal)
                 else:
-                    await self._old.listen(call, principal, scope.get("root_path", "").rstrip("/"))
+                    await self._old.listen(call, principal, messages_reference(scope))
             finally:
                 self._streams.give(caller)
 
     async def _serve_one(self, call: HttpCall, body: bytes, headers: Headers, principal: Principal) -> None:
         """A message of the stateless era; `OfSession` if it turns out to be none."""
         try:
-            frame = read_frame(body, self._limits)
+            frame = read_frame(body, self._stateless_limits)
             if frame.method is UNSET:
                 raise BadFrame(InvalidRequest("Responses are not posted: nothing was asked"))
         except BadFrame as bad:
             if self._sessions is not None and SESSION in headers.values:
                 raise OfSession from None
-            refused = bad.refusal or InvalidRequest("Not a JSON-RPC 2.0 request or notification")
-            await call.answer(encode_error(bad.id, refused))
+            await call.answer(encode_error(bad.id, refusal_of(bad, body)))
             return
         if frame.id is UNSET:
             await self._hear(call, frame, headers, principal)

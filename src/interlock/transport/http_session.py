@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ..revisions.http_requests import Reply, answer_in, form_of
+from ..revisions.http_requests import Reply, answer_in
 from ..revisions.session_requests import is_gone, no_stream_because, session_headers, session_in
 from ..wire.display import display
 from ..wire.errors import InterlockError, SessionGone
@@ -26,6 +26,7 @@ from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
 from .http_posting import Posting
+from .http_refusals import read_form
 from .outbound import Credentials, drain, lost
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class HttpSession(Posting):
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
             return
         self._proven |= method != "initialize" and reply.status == 200
-        if form_of(reply, method) == "json":
+        if await read_form(reply, response, method) == "json":
             body = await self._outbound.whole(response, method)
             self._receiver.answered(id, answer_in(body, reply, id, method, self._limits))
         elif not await self._follow(id, response, events) and events.after is None:

@@ -24,7 +24,6 @@ from ..revisions.http_session_rules import (
     asked_session,
     check_version,
     event_id,
-    new_id,
     seen_event,
 )
 from ..revisions.revision import Era, Revision
@@ -38,6 +37,7 @@ from .http_call import HttpCall
 from .http_server_session import Asked, Session, Surroundings
 from .http_streams import Keeping, Reader, Stream
 from .living import Lives
+from .session_ids import SessionIds
 from .shelf import Shelf
 
 __all__ = ["ENDED", "NO_EVENTS", "Sessions", "SessionBounds"]
@@ -75,12 +75,14 @@ class Sessions:
         limits: Limits,
         bounds: SessionBounds,
         lives: Lives,
+        ids: SessionIds,
         strict: bool = False,
         watching: Shares | None = None,
         at_once: bool = False,
     ) -> None:
         self._bounds = bounds
         self._limits = limits
+        self._ids = ids
         self._lives = lives
         spoken = {name: row for name, row in rows.items() if row.era is Era.HANDSHAKE}
         shelf = Shelf(bounds.keeping)
@@ -186,7 +188,7 @@ class Sessions:
         self._check_room(caller_of(principal, call.address), len(body))
         self._check_busy()
         call.id = frame.id  # pyright: ignore[reportAttributeAccessIssue] - a request's is never null
-        session = self._begin(new_id(), principal, call.address)
+        session = self._begin(self._ids.issue(), principal, call.address)
         self._enter(session, len(body))
         try:
             stream, reader = session.requests([frame], call.address, call.accepts.events)
@@ -238,7 +240,7 @@ class Sessions:
         now = self._now(loop)
         session = self._by_id.get(id)
         if session is None or (session.principal is not principal and session.principal != principal):
-            raise TurnedAway(UNKNOWN)
+            raise TurnedAway(self._ids.refuse(id))
         if headers.values.get(VERSION, b"") != session.version_said:
             check_version(headers, session.revision)
         session.used = now

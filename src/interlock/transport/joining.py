@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..revisions.asker import Asker
 from ..revisions.http_rules import HttpRefusal
 from ..revisions.http_side import HttpSide
 from ..revisions.revision import Revision
+from ..state.rate_table import RateTable
 from ..state.sealing import Seal
 from ..state.store import State
 from ..wire.errors import InternalError, StoreError
@@ -23,13 +26,18 @@ if TYPE_CHECKING:
 else:
     Sharing = Any  # named in annotations only
 
-__all__ = ["Shared", "Sharing", "joined", "old_of", "sessions_of", "share", "side_of"]
+__all__ = ["Shared", "Sharing", "endpoint_name", "joined", "old_of", "sessions_of", "share", "side_of"]
 
 log = logging.getLogger("interlock.http")
 _NO_STATE = HttpRefusal.saying(503, InternalError("The state of this server cannot be used"), ("retry-after", "5"))
 
 Shared = State | str | os.PathLike[str]
 """A store that other processes see too, or the path of one in a file."""
+
+
+def endpoint_name(handler: Handler, path: str) -> str:
+    """What all processes that serve `handler` at `path` call it."""
+    return f"{getattr(getattr(handler, 'info', None), 'name', '')}\n{path}"
 
 
 def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, lease: float) -> Sharing | None:
@@ -39,13 +47,40 @@ def share(state: Shared | None, handler: Handler, path: str, asker: Asker, *, le
     from .change_relay import ChangeRelay
     from .sharing import Sharing
 
-    name = getattr(getattr(handler, "info", None), "name", "")
-    sharing = Sharing(state, f"{name}\n{path}", lease=lease)
+    sharing = Sharing(state, endpoint_name(handler, path), lease=lease)
     sealer = asker.rules.sealer
     if isinstance(sealer, Seal):
         sharing.on_ready.append(lambda: sealer.share(sharing.state, sharing.space))
     ChangeRelay.between(handler, sharing)
+    _share_rates(handler, sharing)
     return sharing
+
+
+def _share_rates(handler: Handler, sharing: Sharing) -> None:
+    """Callers have one rate with all workers, where these share a file; else each worker counts for itself."""
+    share_rates: Callable[[RateTable | None, str], None] | None = getattr(handler, "share_rates", None)
+    if share_rates is None:
+        return
+    tables: list[RateTable] = []
+
+    async def start() -> None:
+        path = getattr(sharing.state, "path", None)
+        if not isinstance(path, Path) or not hasattr(os, "pread"):
+            return
+        try:
+            tables.append(RateTable(path.with_name(f"{path.name}-rates")))
+        except OSError as error:
+            log.warning("! rates are counted by each worker: %s", error)
+            return
+        share_rates(tables[0], sharing.space)
+
+    def end() -> None:
+        while tables:
+            share_rates(None, "")
+            tables.pop().close()
+
+    sharing.on_ready.append(start)
+    sharing.on_leave.append(end)
 
 
 def sessions_of(sharing: Sharing | None, *arguments: Any, **facts: Any) -> Sessions:

@@ -103,6 +103,11 @@ class LineChannel:
     def backlog(self) -> int:
         return self._writer.backlog if self._writer else 0
 
+    @property
+    def is_unread(self) -> bool:
+        """True where it is known that the peer has not read anything yet."""
+        return self._writer is not None and self._writer.is_unread
+
     async def drain(self) -> None:
         if self._writer is not None:
             await self._writer.drain(self._limits.pressure_bytes // 2)

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..revisions.http_requests import Reply, answer_in, form_of, is_redirect, status_error
+from ..revisions.http_requests import Reply, answer_in, is_redirect, status_error
 from ..wire.display import display
 from ..wire.errors import (
     CLASS_OF,
@@ -33,6 +33,7 @@ from ..wire.limits import DEFAULT_LIMITS, Limits
 from .bare_errors import complaint, distrust
 from .begun import Begun, Then
 from .endpoints import Endpoint
+from .http_refusals import read_form
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
 from .resolving import permit_in_force
@@ -270,7 +271,7 @@ class Outbound:
             if reply.status == 404 and gone is not None:
                 raise gone
             if not 200 <= reply.status < 300:
-                form_of(reply, what)
+                await read_form(reply, response, what)
                 frame = answer_in(await self.whole(response, what), reply, 0, what, self._limits)
                 raise error_of(frame, CLASS_OF) or status_error(reply, what)
             await drain(response)

@@ -21,6 +21,7 @@ from ..revisions.rounds import STATE_REFUSED
 from ..wire.errors import Fenced, InternalError, InvalidParams
 from ..wire.exchange import Principal, Silenced, Work
 from ..wire.frames import ErrorAnswer, Frame, encode_error
+from ..wire.json_reader import read_own_json
 from ..wire.link import Outlet, Patience
 from .colleagues import UNUSABLE, Mail
 from .shared_streams import Log, Mark
@@ -175,7 +176,7 @@ class _There:
         self.address = address
 
     async def tell(self, method: str, params: Mapping[str, Any] | None) -> None:
-        plain = msgspec.json.decode(msgspec.json.encode(params))
+        plain = read_own_json(msgspec.json.encode(params))
         await self._log.append([_SAID + msgspec.msgpack.encode((method, plain))])
 
     async def call(

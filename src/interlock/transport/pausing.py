@@ -27,7 +27,7 @@ def movable(move: Callable[[float], None]) -> Generator[None]:
 
 
 @asynccontextmanager
-async def movable_timeout(seconds: float) -> AsyncGenerator[None]:
+async def movable_timeout(seconds: float) -> AsyncGenerator[asyncio.Timeout]:
     """Like `asyncio.timeout`, and it can be moved."""
     async with asyncio.timeout(seconds) as deadline:
 
@@ -37,7 +37,7 @@ async def movable_timeout(seconds: float) -> AsyncGenerator[None]:
                 deadline.reschedule(when + by)
 
         with movable(move):
-            yield
+            yield deadline
 
 
 @contextmanager

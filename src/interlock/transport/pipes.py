@@ -9,8 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 __all__ = ["FdReader", "FdWriter"]
 
@@ -112,6 +117,7 @@ class FdWriter:
         self._held = False
         self._watching = False
         self._open = True
+        self._ended_unread = False
         self._drained: list[tuple[int, asyncio.Future[None]]] = []
         self.taken = 0
         self.written = 0
@@ -123,6 +129,13 @@ class FdWriter:
     def backlog(self) -> int:
         """Bytes taken and not yet written."""
         return self.taken - self.written
+
+    @property
+    def is_unread(self) -> bool:
+        """True where the system tells (Linux) that not a byte of what was written has been read."""
+        if self._open:
+            return 0 < self.taken <= self.backlog + _waiting_in(self._fd)
+        return self._ended_unread
 
     def write(self, data: bytes) -> int:
         """Take `data`; returns the position at which it starts."""
@@ -199,6 +212,7 @@ class FdWriter:
     def close(self) -> None:
         if not self._open:
             return
+        self._ended_unread = self.is_unread
         self._open = False
         self._watch(False)
         os.close(self._fd)
@@ -206,6 +220,16 @@ class FdWriter:
             if not waiter.done():
                 waiter.set_result(None)
         self._drained.clear()
+
+
+def _waiting_in(pipe: int) -> int:
+    """Bytes in a pipe that its reader has not taken; 0 where the system does not tell the writer."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0
 
 
 def _is_selectable(fd: int) -> bool:

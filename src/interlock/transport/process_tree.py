@@ -1,12 +1,18 @@
-"""Ending a process and everything it started: by its group, and by descent for those who left the group."""
+"""Ending a process and everything it started: by its group, by descent for those that left the group, and by a mark in
+their environment for those that also lost their parent (a daemon that forked twice)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 
-__all__ = ["end_tree", "end_strays", "kill_group", "descendants"]
+__all__ = ["MARK_VARIABLE", "descendants", "end_marked", "end_strays", "end_tree", "kill_group", "new_mark"]
+
+MARK_VARIABLE = "INTERLOCK_SERVER_MARK"
+"""In the environment of a child, inherited by whatever it starts: a mark for each Interlock process above it."""
+_MAX_SCANS = 10  # of all processes for those with a mark: one that is being killed may still start others
 
 
 async def end_tree(
@@ -34,6 +40,23 @@ async def end_tree(
 def end_strays(strays: dict[int, str]) -> None:
     """KILL those that are still the processes they were."""
     _signal_all(0, strays, signal.SIGKILL)
+
+
+def new_mark() -> tuple[str, str]:
+    """A mark that no other process has, and the value of `MARK_VARIABLE` that carries it."""
+    mark = secrets.token_hex(16)
+    return mark, f"{os.environ.get(MARK_VARIABLE, '')} {mark}".strip()
+
+
+def end_marked(mark: str) -> None:
+    """KILL whatever has the mark, unless it gave up its environment or belongs to another user."""
+    ended: set[int] = set()
+    for _ in range(_MAX_SCANS):
+        found = {pid: started for pid, started in _find_marked(mark).items() if pid not in ended}
+        if not found:
+            return
+        end_strays(found)
+        ended |= set(found)
 
 
 def kill_group(pid: int) -> None:
@@ -87,6 +110,21 @@ def _proc_pids() -> list[int]:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
         return []  # no /proc on this platform: the group has to do
+
+
+def _find_marked(mark: str) -> dict[int, str]:
+    """Living processes with the mark by pid, each with its start time."""
+    found: dict[int, str] = {}
+    for pid in _proc_pids():
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                has_mark = mark.encode() in file.read()
+        except OSError:
+            continue  # gone, or of another user
+        facts = _stat(pid) if has_mark else None
+        if facts is not None:
+            found[pid] = facts[1]
+    return found
 
 
 def _stat(pid: int) -> tuple[int, str] | None:

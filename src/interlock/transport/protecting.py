@@ -188,7 +188,7 @@ def protector_of(protection: Protection, path: str, handler: Any, guard: Guard) 
 
 
 class _Call(msgspec.Struct):
-    method: Any = None
+    method: str | None = None
     params: Raw | UnsetType = UNSET
 
 

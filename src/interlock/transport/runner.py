@@ -15,10 +15,12 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..wire.errors import LocalError
 from .counting_loop import counting
+from .http_lifecycle import DRAIN
 from .http_server import HttpApp
 from .main_loop import run_main, set_aside
 from .workers import HEARTBEAT_TIMEOUT, Lifeline, check_can_fork, check_heartbeat, supervise
@@ -26,7 +28,6 @@ from .workers import HEARTBEAT_TIMEOUT, Lifeline, check_can_fork, check_heartbea
 __all__ = ["run_http", "run_workers", "serve_http", "bind", "check_binding"]
 
 log = logging.getLogger("interlock.http")
-_DRAIN = 5.0  # seconds that requests in flight get once we were told to stop
 _LAST = 14.0  # and everything behind that: the end of a lifespan may take ten of them (server/span.py)
 _AFTER_DRAIN = 1  # and the connections, once no request is left
 _IDLE = 60  # seconds that a connection may be kept open without a request
@@ -46,7 +47,7 @@ def run_http(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    drain: float = _DRAIN,
+    drain: float = DRAIN,
     connections: int = _CONNECTIONS,
     connections_per_address: int | None = None,
     workers: int = 1,
@@ -77,7 +78,7 @@ def run_workers(
     host: str,
     port: int,
     path: str,
-    drain: float = _DRAIN,
+    drain: float = DRAIN,
     connections: int = _CONNECTIONS,
     connections_per_address: int | None = None,
     heartbeat_timeout: float = HEARTBEAT_TIMEOUT,
@@ -191,7 +192,7 @@ async def serve_http(
     app: HttpApp,
     listener: socket.socket,
     *,
-    drain: float = _DRAIN,
+    drain: float = DRAIN,
     connections: int = _CONNECTIONS,
     connections_per_address: int | None = None,
     stop: asyncio.Event | None = None,
@@ -272,6 +273,7 @@ def _uvicorn(app: HttpApp, bounds: _Bounds, stop: asyncio.Event | None, on_start
                 raise app.failure or LocalError("the application could not start") from None
             on_started()
 
+    app.ignore_listener()
     protocol = _protocol(app.body_bytes, bounds)
     return Serving(
         uvicorn.Config(
@@ -292,11 +294,15 @@ def _uvicorn(app: HttpApp, bounds: _Bounds, stop: asyncio.Event | None, on_start
 
 
 def _protocol(body_bytes: int, bounds: _Bounds) -> Any:
-    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not."""
-    try:
-        from .http_protocol import bounded_by
-    except ImportError:
+    """uvicorn's httptools protocol reads headers of any length, as slowly as they come; ours does not.
+
+    Only a missing httptools falls back to h11. A uvicorn without the classes that ours builds on is an error: the
+    fallback would lose the bounds without a word.
+    """
+    if find_spec("httptools") is None:
         return _PLAIN
+    from .http_protocol import bounded_by
+
     return bounded_by(body_bytes, bounds.connections, bounds.connections_per_address)
 
 

@@ -63,9 +63,9 @@ class SharedOldConnections(OldConnections):
     def _key(self, id: str) -> str:
         return f"{self._sharing.space}/old/{id}"
 
-    async def listen(self, call: HttpCall, principal: Principal, root: str) -> None:
+    async def listen(self, call: HttpCall, principal: Principal, messages: str) -> None:
         try:
-            await super().listen(call, principal, root)
+            await super().listen(call, principal, messages)
         except UNUSABLE:
             await call.refuse(_FAILED)
 

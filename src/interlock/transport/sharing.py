@@ -48,6 +48,8 @@ class Sharing:
         self.colleagues: Colleagues
         self.on_ready: list[Callable[[], Awaitable[None]]] = []
         """Called once the store is open and the worker has its number."""
+        self.on_leave: list[Callable[[], None]] = []
+        """Called when this process shares no longer, before the store is closed."""
         self.on_lapse: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """Called when this worker has its lease back after it did not renew it in time: others may have reported that
         its calls are lost."""
@@ -94,6 +96,8 @@ class Sharing:
         return SQLiteStore(self._given) if isinstance(self._given, str | os.PathLike) else self._given
 
     async def _let_go(self) -> None:
+        for each in self.on_leave:
+            each()
         opened, self._opened = self._opened, None
         if opened is not None and opened is not self._given:
             await opened.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast, overload
 
-import msgspec
+from .json_reader import JsonReader
 
 __all__ = ["decoder"]
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 
 @overload
-def decoder(kind: type[T]) -> msgspec.json.Decoder[T]: ...
+def decoder(kind: type[T]) -> JsonReader[T]: ...
 @overload
-def decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...
-def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """Like `msgspec.json.Decoder`, later. A type that cannot be read shows with the first use: each needs a test."""
-    return cast("msgspec.json.Decoder[Any]", _Decoder(kind))
+def decoder(kind: Any) -> JsonReader[Any]: ...
+def decoder(kind: Any) -> JsonReader[Any]:
+    """Like `JsonReader`, later. A type that cannot be read shows with the first use: each needs a test."""
+    return cast("JsonReader[Any]", _Decoder(kind))
 
 
 class _Decoder:
@@ -34,5 +34,5 @@ class _Decoder:
     def __getattr__(self, name: str) -> Any:
         if name != "decode":
             raise AttributeError(name)
-        self.decode = msgspec.json.Decoder(self._kind).decode
+        self.decode = JsonReader(self._kind).decode
         return self.decode

@@ -23,8 +23,12 @@ _MIN_COLUMNS = 20  # a narrower terminal is treated as if it had so many
 _BLOCK_INDENT, _CONTINUATION = "  | ", "    "
 
 # Printable by Unicode's categories, and yet drawn as nothing: joiners, fillers of Hangul, inherent vowels of Khmer,
-# variation selectors, the blank of Braille. Bidirectional controls and zero-width characters are not printable anyway.
-_BLANK = pattern("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+# variation selectors, the blanks of Braille, hieroglyphs and musical notation. Bidirectional controls and zero-width
+# characters are not printable anyway.
+_BLANK = pattern(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U00013441\U00013442\U0001d159\U000e0100-\U000e01ef]"
+)
 
 
 def is_visible(text: str) -> bool:

@@ -118,8 +118,10 @@ class InterlockError(Exception):
     def explain(self) -> str:
         """All that is known, for people: several lines."""
         said = [str(self)]
-        if self.__cause__ is not None and str(self.__cause__) not in said[0]:
-            said.append(f"because of: {display(str(self.__cause__) or type(self.__cause__).__name__, 500)}")
+        cause = self.__cause__
+        if cause is not None and str(cause) not in said[0]:
+            told = str(cause.args[0]) if isinstance(cause, InterlockError) and cause.stderr else str(cause)
+            said.append(f"because of: {display(told or type(cause).__name__, 500)}")
         if self.hint:
             said.append(f"hint: {self.hint}")
         if self.exit_code is not None and str(self.exit_code) not in said[0]:
@@ -217,13 +219,20 @@ class EndlessList(RemoteError):
 
 class HttpStatus(RemoteError):
     """The server, or something before it, gave an HTTP status and no JSON-RPC message. What it asks for beside
-    the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came."""
+    the status is kept: `challenge` is its WWW-Authenticate, `retry_after` its Retry-After, both as they came. `body`
+    is how the body of the refusal begins, on one line and escaped."""
 
     def __init__(
-        self, message: str, status: int, *, challenge: str | None = None, retry_after: str | None = None
+        self,
+        message: str,
+        status: int,
+        *,
+        challenge: str | None = None,
+        retry_after: str | None = None,
+        body: str = "",
     ) -> None:
         super().__init__(message)
-        self.status, self.challenge, self.retry_after = status, challenge, retry_after
+        self.status, self.challenge, self.retry_after, self.body = status, challenge, retry_after, body
 
 
 class AuthRequired(HttpStatus):

@@ -6,7 +6,6 @@ them. What msgspec refuses is read once more by the standard library, only to fi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, Literal, cast
@@ -16,9 +15,11 @@ from msgspec import UNSET, Raw, UnsetType
 
 from .decoders import decoder
 from .errors import BadFrame, InvalidRequest, LocalError, ParseError, Refused, refusal
+from .json_reader import STRINGS
 from .limits import DEFAULT_LIMITS, Limits
 from .loose import members_of
 from .patterns import pattern
+from .unique_names import DuplicateName, check_unique_names
 
 __all__ = [
     "Frame",
@@ -72,9 +73,8 @@ class ErrorAnswer(bytes):
 
 _read = msgspec.json.Decoder(Frame).decode
 _errors = decoder(ErrorObject)
-_arrays = decoder(list[Raw])
+_arrays = msgspec.json.Decoder(list[Raw])
 _encode = msgspec.json.Encoder().encode
-_STRINGS = pattern(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STEPS = bytes.maketrans(b"{}[]", bytes((0, 2, 0, 2)))  # 1 - 0 opens, 1 - 2 closes
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _LEADING_ID = pattern(
@@ -102,10 +102,14 @@ def read_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame:
         and (len(data) > 5 * limits.depth or _BRACKET in data)
         and _too_deep(data, limits.depth)
     ):
-        told = ParseError(f"Nested deeper than {limits.depth} levels")
-        usable = _usable_id(frame.id)
-        answers = usable if frame.method is UNSET else None
-        raise BadFrame(told if _wants_answer(frame) else None, usable, answers=answers)
+        raise _bad_frame(frame, ParseError(f"Nested deeper than {limits.depth} levels"), _usable_id(frame.id))
+    if limits.strict_json:
+        try:
+            check_unique_names(data)
+        except DuplicateName as error:
+            # Of two ids in a message neither is known to be the one that its sender waits for.
+            id = None if error.name == "id" else _usable_id(frame.id)
+            raise _bad_frame(frame, InvalidRequest(f"Not a JSON-RPC 2.0 message: {error}"), id) from None
     id = frame.id
     if type(id) is int and frame.method is not UNSET and _LEAST < id < _MOST:
         return frame  # an ordinary request: nothing else to look at
@@ -193,8 +197,11 @@ def _check_id(frame: Frame, limits: Limits) -> None:
         raise BadFrame(InvalidRequest("Neither a request nor a response"), _usable_id(id), answers=_usable_id(id))
 
 
-def _wants_answer(frame: Frame) -> bool:
-    return frame.method is not UNSET and frame.id is not UNSET
+def _bad_frame(frame: Frame, told: Refused, id: Id | None) -> BadFrame:
+    """A request is told what is wrong with it; a response ends the call it answers."""
+    if frame.method is UNSET:
+        return BadFrame(None, id, answers=id)
+    return BadFrame(told if frame.id is not UNSET else None, id)
 
 
 def _fits(id: int) -> bool:
@@ -223,7 +230,8 @@ def _read_again(data: bytes) -> dict[str, Any]:
 
 def _is_json(data: bytes) -> bool:
     try:
-        msgspec.json.decode(data)
+        msgspec.json.decode(data, type=Raw)
+        data.decode()  # a raw value is skipped without looking at its UTF-8
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
@@ -233,7 +241,7 @@ def _too_deep(data: bytes, limit: int) -> bool:
     """Are there brackets enough, and if so: +1 for each outside of strings that opens, -1 for each that closes."""
     if data.count(b"{") + data.count(b"[") <= limit:
         return False
-    brackets = _STRINGS.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
+    brackets = STRINGS.sub(b"", data).translate(_STEPS, _NOT_BRACKETS)
     return max(accumulate(map((1).__sub__, brackets)), default=0) > limit
 
 

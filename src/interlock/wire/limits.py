@@ -23,6 +23,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Text length of an id; longer is refused with -32600."""
     batch: int = 100
     """Messages in one array (where arrays exist at all); more is refused with -32600."""
+    strict_json: bool = False
+    """Refuse objects with two members of one name with -32600; without it the last of them counts. Over HTTP a server
+    does so unasked where headers or tokens decide on what a message says."""
     in_flight: int = 1024
     """Requests of the peer running at once; a further one is refused with -32603, responses still pass."""
     waiting: int = 65_536
@@ -38,6 +41,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     def max_event_bytes(self) -> int:
         """An event holds one message, and no more than that may be."""
         return min(self.event_bytes, self.message_bytes)
+
+    def with_strict_json(self, wanted: bool | None, default: bool) -> Limits:
+        """With what was asked for; where nothing was, also what is the default here."""
+        return msgspec.structs.replace(self, strict_json=(self.strict_json or default) if wanted is None else wanted)
 
 
 DEFAULT_LIMITS = Limits()

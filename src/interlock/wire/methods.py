@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from .decoders import decoder
+from .json_reader import JsonReader
 from .types.common import Noun
 from .types.completion import CompleteParams
 from .types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
@@ -34,7 +35,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     """May its handler ask the client something before it answers?"""
     named_by: str | None = None
     """The member of params that names its object (`Mcp-Name` over HTTP)."""
-    decoder: msgspec.json.Decoder[Any]
+    decoder: JsonReader[Any]
 
 
 def _row(name: str, params: type[Noun], gate: str | None = None, **facts: Any) -> Method:

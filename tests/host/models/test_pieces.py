@@ -48,3 +48,8 @@ def test_what_counts_nothing_counts_as_nothing(value):
 def test_where_only_text_can_stand():
     assert block_text({"type": "text", "text": "x"}) == "x"
     assert "audio/wav" in block_text({"type": "audio", "mimeType": "audio/wav", "data": ""})
+
+
+def test_a_call_with_an_argument_twice_is_told():
+    call = call_of("1", "t", '{"path": "/tmp", "path": "/etc"}')
+    assert call.arguments == {} and "'path' occurs twice" in (call.wrong or "")

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
 from interlock import Context, Server
 from interlock.transport import http_protocol
@@ -43,6 +44,12 @@ async def block(seconds: float) -> str:
     """Stops the event loop of its worker."""
     time.sleep(seconds)  # noqa: ASYNC251 - this is the fault
     return "blocked"
+
+
+@server.tool
+async def length(values: Any) -> int:
+    """Of what was read."""
+    return len(values)
 
 
 @server.tool

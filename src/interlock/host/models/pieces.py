@@ -8,13 +8,14 @@ from typing import Any, cast
 import msgspec
 
 from ...wire.display import display
+from ...wire.json_reader import read_members
 from ...wire.patterns import pattern
+from ...wire.unique_names import DuplicateName, check_unique_names
 from .model import CallPart, ModelError
 
 __all__ = ["block_text", "call_of", "json_of", "members_of", "number_in"]
 
 _HALF = pattern(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_objects = msgspec.json.Decoder(dict[str, Any])
 
 
 def json_of(data: bytes) -> dict[str, Any]:
@@ -29,17 +30,22 @@ def _decoded(data: bytes) -> dict[str, Any]:
     """Some services cut a text in the middle of a character and write its halves as escapes: these are lost, and not
     the whole answer."""
     try:
-        return _objects.decode(data)
+        return read_members(data)
     except msgspec.DecodeError:
         if not _HALF.search(data):
             raise
-        return _objects.decode(_HALF.sub(rb"\\ufffd", data))
+        return read_members(_HALF.sub(rb"\\ufffd", data))
 
 
 def call_of(id: str, name: str, text: str) -> CallPart:
     """A call whose arguments the model wrote as `text`."""
     try:
-        return CallPart(id, name, _decoded(text.strip().encode() or b"{}"))
+        data = text.strip().encode() or b"{}"
+        arguments = _decoded(data)
+        check_unique_names(data)  # rules decide on the arguments, and a person who reads the text may see the other one
+        return CallPart(id, name, arguments)
+    except DuplicateName as error:
+        return CallPart(id, name, {}, str(error))
     except (msgspec.DecodeError, RecursionError):
         return CallPart(id, name, {}, f"the arguments are no JSON object: {display(text, 200)}")
 

@@ -16,6 +16,8 @@ from typing import Any, cast
 
 import msgspec
 
+from ...wire.json_reader import read_json, read_members
+from ...wire.unique_names import check_unique_names
 from .model import CallPart, End, Event, ModelFacts, ModelRequest, ModelTool, TextPart, Usage, blocks_of
 
 __all__ = ["PlainModel"]
@@ -73,7 +75,10 @@ def _called(word: str, tools: Sequence[ModelTool]) -> list[ModelTool]:
 
 def _arguments(rest: str) -> dict[str, Any]:
     if rest.lstrip().startswith("{"):
-        return msgspec.json.decode(rest, type=dict[str, Any])
+        data = rest.encode()
+        arguments = read_members(data)
+        check_unique_names(data)
+        return arguments
     found: dict[str, Any] = {}
     for word in shlex.split(rest):
         name, equals, value = word.partition("=")
@@ -86,7 +91,7 @@ def _arguments(rest: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """JSON where it is JSON, else the text itself."""
     try:
-        return msgspec.json.decode(text)
+        return read_json(text.encode())
     except (msgspec.DecodeError, RecursionError):
         return text
 

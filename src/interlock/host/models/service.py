@@ -20,6 +20,7 @@ from ...transport.endpoints import endpoint_of
 from ...transport.outbound import Outbound
 from ...wire.display import display
 from ...wire.errors import InterlockError, LocalError, MessageTooLarge
+from ...wire.json_reader import read_json
 from ...wire.limits import Limits
 from ...wire.redaction import redact_secrets
 from ...wire.sse import Event, EventParser
@@ -152,7 +153,7 @@ def _refusal(reply: Reply, body: bytes) -> ModelError:
 def _words_in(body: bytes) -> str:
     """What the service says about its error; the shape is common to those we speak to. Keys that it repeats are not."""
     try:
-        found: Any = msgspec.json.decode(body)
+        found: Any = read_json(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     error: Any = cast("dict[str, Any]", found).get("error") if isinstance(found, dict) else None

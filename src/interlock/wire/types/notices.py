@@ -17,7 +17,8 @@ CHANGING_LISTS: tuple[Literal["tools", "prompts", "resources"], ...] = ("tools",
 
 class Cancelled(Noun):
     request_id: int | str
-    reason: str | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+    """Some clients write null for none."""
 
 
 class Progress(Noun):
