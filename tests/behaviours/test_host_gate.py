@@ -264,7 +264,7 @@ async def test_without_a_person_nothing_is_consented_to():
 @pytest.mark.requirement("PRIN-11")
 async def test_what_was_approved_is_kept_where_only_its_owner_reads(tmp_path):
     pins = Pins(files_in(tmp_path / "host", "a pin"))
-    async with opened(ScriptedUser(True), pins=pins):
+    async with opened(ScriptedUser(Leave(granted=True, scope="always")), pins=pins):
         pass
     assert {path.stat().st_mode & 0o077 for path in [tmp_path / "host", *(tmp_path / "host").iterdir()]} == {0}
     user = ScriptedUser(False)

@@ -422,7 +422,7 @@ async def test_a_server_is_told_of_folders_only_when_the_user_agrees_for_that_se
     decided = [entry.decision for entry in book.entries if entry.kind == "roots" and entry.step == "decision"]
     assert decided == ["deny", "allow"]
     async with hosting(user, revision, roots={"another": [tmp_path]}) as host:
-        assert await host.said("folders") == "cannot ask"
+        assert await host.said("folders") == ""  # it may ask, and is told of none
 
 
 @pytest.mark.requirement("ROOTS-07", "ROOTS-10", "ROOTS-16", "ROOTS-003", "ROOTS-005")

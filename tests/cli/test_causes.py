@@ -107,3 +107,12 @@ def test_only_what_answers_may_stand_elsewhere():
     assert is_elsewhere(errors.HttpStatus("x", 404)) and is_elsewhere(errors.HandshakeFailed("x"))
     assert not is_elsewhere(errors.HttpStatus("x", 500)) and not is_elsewhere(TIMEOUT)
     assert not is_elsewhere(errors.ConnectionLost("x"))
+
+
+@pytest.mark.parametrize(
+    "error", [errors.SpawnFailed("x"), errors.PeerClosed("x"), errors.CallTimeout("open", 2, "connect")]
+)
+def test_a_start_that_fails_names_the_variables_that_were_withheld(error):
+    error.withheld = ("SOME_TOKEN", "OTHER_HOME")
+    todo = cause_of(error, LOCAL, Evidence()).todo
+    assert todo.endswith("not given: SOME_TOKEN, OTHER_HOME; pass those it needs in `env`")

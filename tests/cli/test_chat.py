@@ -87,6 +87,64 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_starts(folder, monkeypat
     shown = capsys.readouterr().out
     assert "house is refused" in shown and "You said: add" in shown
     assert "nobody can be asked" in shown
+    assert "there is no terminal to ask you on" in shown and "the user said no" not in shown
+    assert "the user said no" not in (folder / "home" / "audit.jsonl").read_text()
+
+
+def in_one_line(screen):
+    """Without the line breaks of a narrow terminal."""
+    return " ".join(screen.split())
+
+
+START = 'May this be done: start or connect to the server "'
+OFFER = 'May this be done: trust what the server "house" offers'
+
+
+async def test_an_approval_of_tools_lasts_as_long_as_its_answer_says(folder):
+    async def first_questions(answer):
+        """What is asked before the prompt when this is answered."""
+        async with Sitting("-m", "interlock", "chat", "house.py", "--home", "home") as sitting:
+            await sitting.sees(START)
+            await sitting.sees("[n] no: ")
+            sitting.type("y\n")
+            if answer:
+                await sitting.sees(OFFER)
+                await sitting.sees("[y] yes, until this program ends, [a] yes, until it changes, [n] no: ")
+                sitting.type(f"{answer}\n")
+            await sitting.sees("1 of 1 servers and 3 tools")
+            await sitting.sees("you> ")
+            sitting.type("/quit\n")
+            await sitting.process.wait()
+        return sitting.seen
+
+    for answer in ("y", "y", "a"):
+        assert OFFER in await first_questions(answer)
+    assert OFFER not in await first_questions("")
+
+
+async def test_a_server_that_fails_is_asked_about_once(folder):
+    (folder / "bad.py").write_text("import sys\nsys.exit(3)\n")
+    words = ["--home", "home", "--", sys.executable, "bad.py"]
+    async with Sitting("-m", "interlock", "chat", *words) as sitting:
+        await sitting.sees(START)
+        await sitting.sees("[n] no: ")
+        sitting.type("y\n")
+        await sitting.sees("is failed: ")
+        await sitting.sees("you> ")
+        sitting.type("/quit\n")
+        await sitting.process.wait()
+    assert sitting.seen.count(START) == 1
+
+
+async def test_a_program_that_is_not_there_is_not_asked_about(folder):
+    async with Sitting("-m", "interlock", "chat", "--home", "home", "--", "no-such-program") as sitting:
+        await sitting.sees("no-such-program is failed")
+        await sitting.sees("you> ")
+        sitting.type("/quit\n")
+        await sitting.process.wait()
+    assert START not in sitting.seen and 'could not start "no-such-program": no such program' in in_one_line(
+        sitting.seen
+    )
 
 
 @pytest.mark.parametrize(

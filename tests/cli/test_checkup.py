@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from interlock import Server
+from interlock import OAuth, Server
 from interlock.cli import checkup as module
 from interlock.cli.checkup import Checkup, Finding
 from interlock.cli.pointing import Aim
@@ -259,6 +259,14 @@ async def test_24_a_login_is_wanted_and_nobody_says_where():
     assert checkup.wants_login and found["connection"].state == "ok"
 
 
+async def test_24_a_login_is_wanted_also_where_tokens_are_kept(tmp_path):
+    def script(request, stream):
+        return http(404) if request.verb == "GET" else http(401, b"", "WWW-Authenticate: Bearer")
+
+    found, checkup, _ = await of_peer(script, auth=OAuth(login=None, tokens=tmp_path))
+    assert checkup.wants_login and found["connection"].state == "ok" and "token" in cause(found, "auth")
+
+
 async def test_25_an_old_server_that_only_has_events():
     found, _, _ = await of_peer(old_server())
     assert found["connection"].state == "warn" and "over HTTP+SSE" in found["connection"].said
@@ -280,7 +288,7 @@ async def test_a_modern_and_a_middle_aged_server_are_told_apart():
 
 
 async def test_a_server_that_everybody_can_reach_and_use_is_warned_of():
-    checkup = Checkup(Aim("url", "u", "https://mcp.example.com/"), {}, lambda finding: None)
+    checkup = Checkup(Aim("url", "u", "https://mcp.example.com/"), {"connect_timeout": 1.0}, lambda finding: None)
     checkup._anybody()
     assert checkup.findings[0].state == "warn" and "everybody" in checkup.findings[0].said
 

@@ -1,7 +1,10 @@
 """cli/doctor.py: findings on the screen and as JSON, and the exit code."""
 
+import asyncio
 import json
 import logging
+import os
+import sys
 
 import pytest
 
@@ -11,7 +14,9 @@ from interlock.cli.checkup import Finding
 from interlock.cli.doctor import finding_lines
 from interlock.cli.lint import Remark
 from interlock.cli.pointing import Aim
+from interlock.cli.state_folder import tokens_folder
 from support.command_line import code_of, demo
+from support.http_peer import HttpPeer, http
 
 
 @pytest.fixture
@@ -93,3 +98,40 @@ def test_a_finding_is_lines_with_what_to_do():
 
 def test_states_are_coloured_where_that_is_wanted():
     assert finding_lines(Finding("a", "ok", "b"), colour=True) == ["\x1b[32mok  \x1b[0m  a          b"]
+
+
+@pytest.mark.parametrize("keeps_tokens", [False, True])
+async def test_a_server_that_wants_a_login_is_code_6_whether_tokens_are_kept_or_not(
+    keeps_tokens, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    if keeps_tokens:
+        tokens_folder().mkdir(parents=True, mode=0o700)
+
+    def script(request, stream):
+        return http(404) if request.verb == "GET" else http(401, b"", "WWW-Authenticate: Bearer")
+
+    async with HttpPeer(script) as peer:
+        words = ("-m", "interlock", "doctor", peer.url)
+        process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=-1, stderr=-1, env={**os.environ})
+        out, err = await process.communicate()
+    assert process.returncode == 6, (out, err)
+    assert b"fail  auth" in out and b"1 fault" in out
+
+
+def test_a_silent_server_is_waited_for_as_long_as_the_help_says(at, monkeypatch):
+    at(Server("s"))
+    seen = []
+
+    class Silent:
+        wants_login = False
+
+        def __init__(self, aim, options, tell):
+            seen.append((options["connect_timeout"], options["timeout"].idle))
+
+        async def run(self):
+            return []
+
+    monkeypatch.setattr(doctor, "Checkup", Silent)
+    assert code_of("doctor", "x") == 0 and code_of("doctor", "x", "--timeout", "7") == 0
+    assert seen == [(60.0, 60.0), (7.0, 7.0)] and "silent (60)" in doctor.HELP

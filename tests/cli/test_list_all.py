@@ -5,6 +5,7 @@ import json
 import pytest
 
 from interlock import Server
+from support.children import command_of, write_server
 from support.command_line import aimed, code_of, demo
 
 
@@ -54,3 +55,55 @@ def test_what_a_server_does_not_offer_is_an_empty_list(monkeypatch, capsys):
 def test_a_list_that_does_not_exist_is_a_usage_error(capsys):
     assert code_of("list", "x", "toools") == 2
     assert "the lists are tools, resources, templates, prompts" in capsys.readouterr().err
+
+
+HALF = """
+def mine(request):
+    method = request.get("method")
+    if method == "initialize":
+        offered = {"tools": {}, "resources": {}, "prompts": {}}
+        version = request["params"]["protocolVersion"]
+        about = {"name": "half", "version": "1"}
+        return result(request, {"protocolVersion": version, "capabilities": offered, "serverInfo": about})
+    if method in BROKEN:
+        return error(request, -32603, "the index is \\x1b[2J gone")
+    lists = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
+    lists["resources/templates/list"] = "resourceTemplates"
+    if method == "tools/list":
+        return result(request, {"tools": [{"name": "works", "inputSchema": {"type": "object"}}]})
+    if method in lists:
+        return result(request, {lists[method]: []})
+    answer(request)
+serve(mine)
+"""
+
+
+@pytest.fixture
+def half(monkeypatch, tmp_path):
+    def put(*broken):
+        aimed(monkeypatch, command_of(write_server(tmp_path, f"BROKEN = {broken!r}\n{HALF}")))
+
+    return put
+
+
+def test_a_list_that_fails_is_named_and_the_others_are_shown(half, capsys):
+    half("resources/list")
+    assert code_of("list", "x") == 4
+    shown = capsys.readouterr().out
+    assert "tools: 1\n  works()" in shown and "prompts: none" in shown and "templates: none" in shown
+    assert "resources: could not be listed: " in shown and "the index is \\x1b[2J gone" in shown and "\x1b" not in shown
+
+
+def test_a_list_that_fails_is_named_in_json(half, capsys):
+    half("resources/list", "prompts/list")
+    assert code_of("list", "x", "--json") == 4
+    found = json.loads(capsys.readouterr().out)
+    assert [tool["name"] for tool in found["tools"]] == ["works"] and found["resourceTemplates"] == []
+    assert found["errors"].keys() == {"resources", "prompts"} and not {"resources", "prompts"} & found.keys()
+
+
+def test_where_everything_that_was_asked_for_fails_that_is_the_failure(half, capsys):
+    half("resources/list")
+    assert code_of("list", "x", "resources") == 4
+    told = capsys.readouterr()
+    assert told.out == "" and "the index is" in told.err

@@ -92,7 +92,7 @@ def test_a_broken_configuration_is_said_with_its_place(tmp_path):
 
 @pytest.mark.parametrize("place", [".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"])
 def test_a_name_in_the_files_of_this_folder_must_be_approved(place, capsys):
-    file = config(Path.cwd() / place, notes={"command": "notes"})
+    file = config(Path.cwd() / place, notes={"command": "sh"})
     told = why_not("notes")
     assert "is not approved" in told and "no terminal" in told and f"name the file: {file}:notes" in told
     assert capsys.readouterr().err == f"notes: from {file}\n"

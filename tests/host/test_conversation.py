@@ -6,7 +6,9 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from interlock import Server
 from interlock.client.results import CallResult
+from interlock.host import consent, conversation
 from interlock.host.conversation import (
     Called,
     Calling,
@@ -17,6 +19,8 @@ from interlock.host.conversation import (
     Said,
     Shortened,
 )
+from interlock.host.host import Host
+from interlock.host.host_tools import HostTools
 from interlock.host.models.model import (
     CallPart,
     End,
@@ -31,6 +35,7 @@ from interlock.host.models.model import (
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.speech import text_block
 from interlock.host.transcript import Transcript, read_transcript
+from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import LocalError
 from interlock.wire.types.content import TextContent
 
@@ -130,6 +135,33 @@ async def test_calls_of_one_answer_run_beside_each_other_within_the_bound():
     await conversation.say("Go")
     assert most == 3
     assert [block["content"][0]["text"] for block in conversation.messages[2]["content"]] == list("012345")
+
+
+async def test_the_time_of_the_user_is_not_the_time_of_the_tool(monkeypatch):
+    now = 0.0
+    for module in (consent, conversation):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+
+    def passes(seconds):
+        nonlocal now
+        now += seconds
+
+    server = Server("s")
+
+    @server.tool
+    async def work() -> str:
+        passes(2.0)
+        return "done"
+
+    def think(ask):
+        passes(100.0 if ask.deed.kind == "tool" else 0.0)
+        return Leave(granted=True)
+
+    told = []
+    async with Host({"s": server}, user=ScriptedUser(think)) as host:
+        model = ScriptedModel([{"s__work": {}}, "Done"])
+        await Conversation(HostTools(host), model, on_event=told.append).say("go")
+    assert [event.seconds for event in told if isinstance(event, Called)] == [2.0]
 
 
 async def test_progress_is_shown():

@@ -89,7 +89,8 @@ def test_an_edited_deed_differs_in_its_arguments_only():
 def test_a_deed_gets_its_principal_and_keeps_its_bytes():
     deed = Deed("tool", "mail", "send", {"b": 1, "a": [2]})
     assert deed.principal is None and deed.by(LOCAL).principal == LOCAL
-    assert deed.by(LOCAL).payload == deed.payload == b'{"a":[2],"b":1}'
+    assert deed.by(LOCAL).payload == deed.payload == b'{"b":1,"a":[2]}'
+    assert deed.by(LOCAL) == Deed("tool", "mail", "send", {"a": [2], "b": 1}, principal=LOCAL)
 
 
 def test_what_is_shown_of_a_deed_holds_no_arguments_and_moves_no_cursor():

@@ -297,12 +297,39 @@ async def test_a_refused_review_leaves_it_there():
 
 
 async def test_what_was_approved_is_so_the_next_time(tmp_path):
-    user = ScriptedUser(True)
+    user = ScriptedUser(Leave(granted=True, scope="always"))
     for _ in range(2):
         async with Host({"s": server_of("x", instructions="i")}, user=user, home=tmp_path) as host:
             assert [*host.catalogue.tools] == ["s__x"] and host.catalogue.instructions == {"s": "i"}
-    assert len(user.asks) == 1
+    assert len(user.asks) == 1 and user.asks[0].scopes == ("once", "always")
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_was_approved_once_is_asked_about_the_next_time(tmp_path):
+    user = ScriptedUser(True)
+    for _ in range(2):
+        async with Host({"s": server_of("x")}, user=user, home=tmp_path) as host:
+            await host.restart("s")  # within one program it stays approved
+            assert [*host.catalogue.tools] == ["s__x"]
+    assert [ask.deed.kind for ask in user.asks] == ["definitions", "definitions"]
+
+
+async def test_an_approval_shows_the_tokens_that_the_catalogue_counts():
+    user = ScriptedUser(True)
+    server = server_of("pay", instructions="Be brief and kind.")
+
+    @server.prompt
+    def greet(name: str) -> str:
+        """Costs a model nothing until it is used."""
+        return name
+
+    async with Host({"a": server_of("x"), "s": server}, user=user) as host:
+        shown = {ask.deed.server: ask.shown for ask in user.asks}
+        for name, cost in host.catalogue.costs().items():
+            assert f"about {cost} tokens in all" in shown[name]
+        tool = host.catalogue.tools["s__pay"]
+        assert f'tool "pay" (about {host.catalogue.cost(tool)} tokens)' in shown["s"]
+        assert 'prompt "greet"\n' in shown["s"]
 
 
 async def test_names_that_several_servers_use_are_told_once():
@@ -397,6 +424,27 @@ async def test_what_servers_log_is_told_from_a_level_on():
     assert [notice.name for notice in user.notices if notice.kind == "log"] == ["error"]
 
 
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+    told = []
+    server = Server("s")
+
+    @server.tool
+    async def look(ctx: Context) -> str:
+        return ",".join(root.uri for root in await ctx.roots())
+
+    @server.notification("notifications/roots/list_changed")
+    async def changed():
+        told.append("changed")
+
+    async with Host({"s": Seat(server, revision="2025-11-25")}, policy=ALL, user=ScriptedUser(True)) as host:
+        if asks_first:
+            assert (await host.call_tool("s__look")).text == ""
+        await host.roots.set([tmp_path])
+        await until(lambda: told)
+        assert (await host.call_tool("s__look")).text == tmp_path.resolve().as_uri()
+
+
 async def test_roots_are_told_and_their_changes_too(tmp_path):
     told = []
     server, user = Server("s"), ScriptedUser(True)
@@ -416,3 +464,17 @@ async def test_roots_are_told_and_their_changes_too(tmp_path):
         await host.roots.set([tmp_path / "more"])
         await until(lambda: told)
         assert (await host.call_tool("s__look")).text.endswith("/more")
+
+
+async def test_the_fields_of_a_form_reach_the_user_in_the_order_of_their_author():
+    server, user = Server("s"), ScriptedUser(True, fill={"action": "decline"})
+    fields = {name: {"type": "string", "title": name.upper()} for name in ("name", "email", "age", "zip", "city")}
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        return str(await ctx.elicit("Who?", {"type": "object", "properties": fields}))
+
+    async with Host({"s": server}, policy=ALL, user=user) as host:
+        assert "declined" in (await host.call_tool("s__ask")).text
+    [(_, (_, _, schema))] = [each for each in user.seen if each[0] == "fill"]
+    assert [*schema["properties"]] == [*fields]

@@ -238,3 +238,31 @@ def test_values_of_deciding_variables_are_shown_without_secrets():
     env = {"NODE_AUTH_TOKEN": "abcdefgh", "PIP_INDEX_URL": "https://u:pass-word@h/", "npm_config_x": "y"}
     text = launch("a", env=env).text
     assert "abcdefgh" not in text and "pass-word" not in text and '  npm_config_x = "y"\n' in text
+
+
+def test_a_proxy_of_a_configuration_is_bound_and_shown_without_its_password(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:my-own-word@proxy.example")
+    given = launch(
+        "tool", "--proxy=http://me:other-word@there", "my-own-word", env={"HTTPS_PROXY": "ann:secret@evil:8"}
+    )
+    assert 'HTTPS_PROXY = "[redacted]@evil:8"' in given.text and given.arguments["deciding"] == {
+        "HTTPS_PROXY": "[redacted]@evil:8"
+    }
+    assert "--proxy=http://me:[redacted]@there" in given.text
+    assert "secret" not in given.text.replace("look like secrets", "")
+    assert "my-own-word" not in given.text and "other-word" not in given.text
+    assert given.digest != launch("tool", "--proxy=http://me:new-word@there", "my-own-word").digest
+
+
+def test_code_cannot_be_hidden_as_a_password():
+    shown = launch("sh", "-c", "x://a:$(touch${IFS}file)@b").text
+    assert "$(touch${IFS}file)" in shown
+    proxied = launch("sh", "-c", "touch$IFS/x", env={"HTTP_PROXY": "http://a:touch$IFS/x@h"}).text
+    assert '[2] "touch$IFS/x"' in proxied
+
+
+def test_the_users_own_proxy_is_not_bound(monkeypatch):
+    before = launch("tool").digest
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example")
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/mine")
+    assert launch("tool").digest == before

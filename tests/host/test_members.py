@@ -1,16 +1,18 @@
 """host/members.py: one server of a host: its states, its budget, its end."""
 
 import asyncio
+import socket
 import sys
 
 import msgspec
 import pytest
 
-from interlock import CallTimeout, ConfigError, Patience, Server, Supervision
+from interlock import CallTimeout, Command, ConfigError, Patience, Server, Supervision
 from interlock.client.listening import Change
+from interlock.host import members
 from interlock.host.deeds import Deed, Denied
 from interlock.host.members import Hooks, Member, Seat, Unavailable
-from interlock.wire.errors import ConnectionLost, LocalError
+from interlock.wire.errors import ConnectionLost, LocalError, SpawnFailed
 from support.children import alive, command_of, write_server
 from support.doubles import Channel
 from support.mortal import Mortal
@@ -57,6 +59,11 @@ async def until(holds, seconds=20):
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.01)
+
+
+def unused_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
 
 
 @virtual_time
@@ -157,17 +164,19 @@ async def test_without_leave_nothing_is_started():
         raise Denied(Deed("launch", launch.server, launch.digest), "the user said no")
 
     house = House(leave=no)
-    member = await started(house.member(["no-such-program"]))
+    member = await started(house.member(["sh"]))
     assert member.state == "refused" and member.starts == 0
     with pytest.raises(Unavailable, match="the user said no"):
         await member.connected()
 
 
 @virtual_time
-async def test_the_time_of_the_person_is_not_the_time_of_the_server():
+async def test_the_time_of_the_person_is_not_the_time_of_the_server(tmp_path):
     said = asyncio.Event()
     house = House(leave=lambda launch: said.wait())
-    member = house.member(["no-such-program"], start_seconds=1)
+    (tmp_path / "broken").write_bytes(b"neither a script nor a program")
+    (tmp_path / "broken").chmod(0o700)
+    member = house.member([str(tmp_path / "broken")], start_seconds=1)
     member.begin()
     await asyncio.sleep(500)
     assert member.state == "waiting"
@@ -177,6 +186,43 @@ async def test_the_time_of_the_person_is_not_the_time_of_the_server():
     await member.settled()
     assert member.starts == 1
     await member.stop()
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (["no-such-program"], 'could not start "no-such-program": no such program'),
+        (Command.of(["sh"], cwd="/no/such/folder"), 'there is no folder "/no/such/folder"'),
+    ],
+    ids=["program", "folder"],
+)
+async def test_what_cannot_be_found_is_not_asked_about_and_tried_once(target, told):
+    house = House()
+    member = await started(house.member(target))
+    assert not house.launches and house.states == ["failed"]
+    assert isinstance(member.cause, SpawnFailed) and told in str(member.cause)
+
+
+async def test_one_yes_is_for_all_attempts_of_one_start(monkeypatch):
+    monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
+    house = House()
+    member = house.member(f"http://127.0.0.1:{unused_port()}/mcp")
+    member.begin()
+    await until(lambda: member.state == "failed")
+    assert member.starts == 3 and len(house.launches) == 1
+    member.begin()
+    await until(lambda: len(house.launches) == 2)  # another start is another question
+    await member.stop()
+
+
+async def test_what_changes_between_two_attempts_is_asked_about_again(monkeypatch):
+    monkeypatch.setattr(members, "_FIRST_PAUSE", 0.001)
+    port, house, numbers = unused_port(), House(), iter(range(100))
+    find = lambda: Seat(f"http://127.0.0.1:{port}/{next(numbers)}", supervision=QUIET)  # noqa: E731
+    member = Member("notes", find, house.hooks)
+    member.begin()
+    await until(lambda: member.state == "failed")
+    assert len({launch.digest for launch in house.launches}) == len(house.launches) == member.starts == 3
 
 
 @virtual_time

@@ -19,10 +19,15 @@ def questions(gate=None, user=None, **more):
 
 def test_what_there_is_nothing_for_is_not_claimed(tmp_path):
     bare = questions().for_server("a")
-    assert "sample" not in bare and bare["roots"] is None
+    assert "sample" not in bare
     rich = questions(models=[ScriptedModel()], roots={"a": [tmp_path]})
-    assert "sample" in rich.for_server("a") and rich.for_server("a")["roots"] is not None
-    assert rich.for_server("b")["roots"] is None
+    assert "sample" in rich.for_server("a")
+
+
+async def test_roots_are_claimed_while_there_are_none_and_asked_for_without_a_question():
+    gate = OpenGate()
+    assert await questions(gate).for_server("a")["roots"]() == []
+    assert gate.deeds == []
 
 
 def test_where_nobody_is_there_no_server_is_told_that_it_can_ask():

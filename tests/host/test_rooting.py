@@ -72,7 +72,7 @@ async def test_each_server_is_told_what_was_agreed_for_it(folders):
     told, roots = rooting({"one": [a], "refused": [b]})
     assert [root["uri"] for root in await roots.for_server("one")()] == uris(a)
     assert await roots.for_server("refused")() == []
-    assert roots.for_server("stranger") is None  # it does not claim that it could
+    assert await roots.for_server("stranger")() == []  # and no question is asked about none
     assert told.asked == [("one", uris(a)), ("refused", uris(b))]
     await roots.close()
 
@@ -124,6 +124,21 @@ async def test_nobody_has_to_ask_for_the_look(folders):
         while not told.changed:
             await asyncio.sleep(0.01)
     assert told.changed == ["one"]
+    await roots.close()
+
+
+async def test_roots_that_come_later_are_told_to_servers_that_have_not_asked(folders):
+    a, b = folders
+    told, roots = rooting({"own": [b]})
+    answer = roots.for_server("silent")
+    asked, _ = roots.for_server("asked"), roots.for_server("own")
+    assert await asked() == [] and told.changed == []
+    await roots.set([a])
+    assert sorted(told.changed) == ["asked", "silent"]  # the third has its own
+    assert [root["uri"] for root in await answer()] == uris(a)
+    roots.forget("silent")
+    await roots.set([b])
+    assert sorted(told.changed) == ["asked", "asked", "silent"]
     await roots.close()
 
 

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from interlock.transport.child import MINIMAL_ENVIRONMENT, ChildChannel, Command, _give_up, _Tail
+from interlock.transport.child import ChildChannel, Command, _give_up, _Tail
+from interlock.transport.environment import MINIMAL_ENVIRONMENT, NETWORK_ENVIRONMENT
 from interlock.wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from interlock.wire.limits import Limits
 from support.doubles import Receiver
@@ -295,7 +296,7 @@ def test_the_minimal_environment_tells_no_secret(monkeypatch):
     found = Command.of(["x"]).environment()
     assert "EXAMPLE_API_KEY" not in found
     assert found["PATH"] == "/bin"
-    assert set(found) <= {*MINIMAL_ENVIRONMENT, "PYTHONUTF8"}
+    assert set(found) <= {*MINIMAL_ENVIRONMENT, *NETWORK_ENVIRONMENT, "PYTHONUTF8"}
 
 
 def test_what_is_given_comes_on_top(monkeypatch):

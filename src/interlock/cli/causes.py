@@ -72,7 +72,7 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
     """Of an opening that failed."""
     match error:
         case SpawnFailed():
-            return _not_started(error)
+            return _with_withheld(error, _not_started(error))
         case NoCommonRevision():
             todo = "update the older of both; --revision, if you gave it, may exclude all that the server speaks"
             return Cause(one_line(str(error), 400), todo)
@@ -85,14 +85,19 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
             said = f"; it said: {one_line(error.body, 300)}" if error.body else ""
             return Cause(f"it answers with HTTP status {error.status}{said}", todo)
         case CallTimeout():
-            return _silent(error, aim, seen)
+            return _with_withheld(error, _silent(error, aim, seen))
         case ConnectionEnded() if aim.is_remote:
             said = one_line(str(error).partition("\n")[0], 300)
             return Cause(said, "does it speak HTTP there? look at its log, and at what is in between")
         case ConnectionEnded():
-            return _died(error, seen)
+            return _with_withheld(error, _died(error, seen))
         case _:
             return _no_server(error, aim, seen)
+
+
+def _with_withheld(error: InterlockError, cause: Cause) -> Cause:
+    withheld = error.describe_withheld()
+    return Cause(cause.said, f"{cause.todo}; {withheld}") if withheld else cause
 
 
 # --- processes ------------------------------------------------------------------------------------

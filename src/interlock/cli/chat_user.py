@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +31,8 @@ from .terminal import Person
 __all__ = ["TerminalUser"]
 
 _SCOPES = {"once": "y", "session": "s", "always": "a"}
+_PINNED_MEANING = {"y": "yes, until this program ends", "a": "yes, until it changes"}  # of what a server offers
+_NO_TERMINAL = "it needs your consent, and there is no terminal to ask you on"
 _MEANING = {"y": "yes, once", "s": "yes, until this program ends", "a": "yes, always", "n": "no", "e": "edit first"}
 _TRIES = 5
 _CAN_EDIT = ("tool", "prompt")
@@ -58,6 +60,8 @@ class TerminalUser:
     # --- deeds ------------------------------------------------------------------------------------
 
     async def allow(self, ask: Ask) -> Leave:
+        if self._person is None:
+            return Leave(granted=False, because=_NO_TERMINAL)
         async with self._question() as screen:
             self._show(screen, ask)
             letters = [_SCOPES[scope] for scope in ask.scopes] or ["y"]
@@ -78,7 +82,7 @@ class TerminalUser:
         screen.bold(question)
 
     async def _leave(self, screen: Screen, ask: Ask, letters: list[str]) -> Leave:
-        letter = await self._letter(letters)
+        letter = await self._letter(letters, _PINNED_MEANING if ask.deed.kind == "definitions" else {})
         if letter == "e":
             edited = await self._edited(screen, ask.deed.arguments)
             if edited is None:
@@ -88,11 +92,11 @@ class TerminalUser:
         scope: Any = {letter: scope for scope, letter in _SCOPES.items()}.get(letter)
         return Leave(granted=scope is not None, scope=scope or "once")
 
-    async def _letter(self, letters: list[str]) -> str:
-        """One of them; no answer is a no."""
+    async def _letter(self, letters: list[str], meaning: Mapping[str, str] = _MEANING) -> str:
+        """One of them; no answer is a no. `meaning` is what they stand for, where that is not the usual."""
         if self._person is None:
             return "n"
-        shown = ", ".join(f"[{each}] {_MEANING[each]}" for each in letters)
+        shown = ", ".join(f"[{each}] {meaning.get(each, _MEANING[each])}" for each in letters)
         self._forget()
         for _ in range(_TRIES):
             line = await self._person.ask(f"{shown}: ")

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from statistics import median
 from time import monotonic
 from typing import Any
@@ -30,13 +31,14 @@ from ..transport.child import Command
 from ..transport.endpoints import endpoint_of
 from ..transport.http_line import HttpLine
 from ..transport.sse_session import SseSession
-from ..wire.errors import AuthRequired, InterlockError, MethodNotFound, Refused
+from ..wire.errors import AuthorizationFailed, AuthRequired, InterlockError, LoginRequired, MethodNotFound, Refused
 from .causes import Cause, cause_of, is_elsewhere, unreachable
 from .connecting import client_of
 from .lint import Remark, State, lint_prompts, lint_resources, lint_templates, lint_tools
 from .list_all import LISTS, list_one
 from .pointing import Aim
 from .showing import one_line
+from .wait_status import WaitStatus
 from .watching import Evidence, WatchedChild
 
 __all__ = ["Checkup", "Finding"]
@@ -67,6 +69,7 @@ class Checkup:
 
     def __init__(self, aim: Aim, options: dict[str, Any], tell: Callable[[Finding], None]) -> None:
         self._aim, self._options, self._tell = aim, options, tell
+        self._status, self._limit = WaitStatus(), float(options["connect_timeout"])
         self._seen = Evidence()
         self.findings: list[Finding] = []
         self.wants_login = False
@@ -95,6 +98,9 @@ class Checkup:
         finding = Finding(step, state, said, todo, remarks or [])
         self.findings.append(finding)
         self._tell(finding)
+
+    def _waiting_for(self, what: str) -> AbstractAsyncContextManager[None]:
+        return self._status.waiting_for(what, self._limit)
 
     # --- to the server ----------------------------------------------------------------------------
 
@@ -145,7 +151,7 @@ class Checkup:
         host, tls = parts.hostname or "", parts.scheme == "https"
         port = parts.port or (443 if tls else 80)
         try:
-            async with asyncio.timeout(self._options["connect_timeout"]):
+            async with self._waiting_for(f"{one_line(host, 60)} port {port}"), asyncio.timeout(self._limit):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 version = await _connected(host, port, tls)
         except (OSError, UnicodeError) as error:
@@ -159,7 +165,8 @@ class Checkup:
     async def _open(self, client: Client) -> None:
         began = monotonic()
         try:
-            await client.open()
+            async with self._waiting_for("the server to start and answer" if self._command else "the server to answer"):
+                await client.open()
         except InterlockError as error:
             await self._not_opened(error)
             raise _Over from None
@@ -173,25 +180,31 @@ class Checkup:
 
     async def _not_opened(self, error: InterlockError) -> None:
         cause = cause_of(error, self._aim, self._seen)
-        if isinstance(error, AuthRequired):
+        if isinstance(error, AuthRequired | LoginRequired | AuthorizationFailed):
             self.wants_login = True
-            self._found("connection", "ok", f"it answers, with HTTP status {error.status}")
-            self._found("auth", "fail", *await self._who_grants(error))
+            status = f"with HTTP status {error.status}" if isinstance(error, AuthRequired) else "and wants a login"
+            self._found("connection", "ok", f"it answers, {status}")
+            async with self._waiting_for("what the server says about logins"):
+                told = await self._who_grants(error)
+            self._found("auth", "fail", *told)
             return
         if self._aim.is_remote and is_elsewhere(error):
-            elsewhere = await self._elsewhere()
+            async with self._waiting_for("other paths of the same server"):
+                elsewhere = await self._elsewhere()
             if elsewhere is not None:
                 cause = Cause(cause.said, f"there is an MCP server at {one_line(elsewhere)}: give that URL")
         self._found("connection", "fail", cause.said, cause.todo)
 
-    async def _who_grants(self, error: AuthRequired) -> tuple[str, str]:
+    async def _who_grants(self, error: AuthRequired | LoginRequired | AuthorizationFailed) -> tuple[str, str]:
+        """Where tokens come from. A client that keeps tokens has read the challenge itself: it is not known here."""
         url, headers = self._url
         endpoint = endpoint_of(url, headers, allowed_hosts=self._options.get("allowed_hosts", ()))
         wanted = "it wants a token" if not headers else "it wants another token"
+        if isinstance(error, AuthorizationFailed):
+            wanted = f"getting a token failed ({one_line(str(error).partition(chr(10))[0], 200)}): {wanted}"
+        demand = demand_in(error.challenge if isinstance(error, AuthRequired) else None)
         try:
-            found = await drive(
-                discover(url, demand_in(error.challenge), may_be_own=False), OAuth(login=None), endpoint
-            )
+            found = await drive(discover(url, demand, may_be_own=False), OAuth(login=None), endpoint)
         except InterlockError as why:
             todo = (
                 "serve /.well-known/oauth-protected-resource with authorization_servers, and name it in "
@@ -212,7 +225,7 @@ class Checkup:
             try:
                 await client.open()
                 return other
-            except AuthRequired:
+            except (AuthRequired, LoginRequired):
                 return other
             except InterlockError:
                 pass
@@ -274,7 +287,8 @@ class Checkup:
     async def _list(self, client: Client, kind: str, lint: Callable[[list[Any]], Any]) -> None:
         began = monotonic()
         try:
-            items = await list_one(client, kind)
+            async with self._waiting_for(LISTS[kind].method):
+                items = await list_one(client, kind)
         except InterlockError as error:
             todo = f"it declares {kind}: {LISTS[kind].method} must answer"
             self._found(kind, "fail", one_line(str(error).partition("\n")[0], 400), todo)
@@ -288,7 +302,8 @@ class Checkup:
     async def _unknown_method(self, client: Client) -> None:
         todo = "answer methods you do not know with -32601: clients find out by it what you can"
         try:
-            await client.request(_UNKNOWN_METHOD, timeout=_LOOK_SECONDS)
+            async with self._status.waiting_for("the answer to an unknown method", _LOOK_SECONDS):
+                await client.request(_UNKNOWN_METHOD, timeout=_LOOK_SECONDS)
             self._found("errors", "warn", "a method that does not exist is answered as if it did", todo)
         except MethodNotFound:
             self._found("errors", "ok", "a method that does not exist is refused with -32601")
@@ -304,7 +319,8 @@ class Checkup:
         try:
             for _ in range(_PINGS):
                 began = monotonic()
-                await client.ping()
+                async with self._waiting_for("a ping"):
+                    await client.ping()
                 times.append(monotonic() - began)
         except InterlockError as error:
             self._found("timing", "fail", f"a ping fails: {one_line(str(error), 300)}", "answer pings at any time")
@@ -320,10 +336,12 @@ class Checkup:
 
     async def _end(self, client: Client) -> None:
         opened = any(finding.step == "protocol" for finding in self.findings)
-        began = monotonic()
-        await client.close()
-        took = monotonic() - began
         command = self._command
+        patience = command.close_seconds + command.terminate_seconds if command is not None else self._limit
+        began = monotonic()
+        async with self._status.waiting_for("the server to end", patience):
+            await client.close()
+        took = monotonic() - began
         if not opened or command is None:
             return
         if was_stopped(command, took):

@@ -208,7 +208,7 @@ def failure_of(error: InterlockError, *, opened: bool) -> Failure:
     """The same for a person, and as a code for a program."""
     code, hint = _code_and_hint(error, opened)
     message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
-    cause = _cause(error.__cause__, message)
+    cause = "; ".join(filter(None, (_cause(error.__cause__, message), error.describe_withheld())))
     if tail:
         last = "\n".join(f"    {plain(line)}" for line in tail.splitlines())
         cause = f"{cause + '; ' if cause else ''}the server's process said last:\n{last}"

@@ -15,7 +15,7 @@ from ..host.audit import FileAudit
 from ..host.deeds import Denied
 from ..host.gate import Gate
 from ..host.keeping import files_in
-from ..host.launching import Launch, bound, launch_of
+from ..host.launching import Launch, bound, check_program, launch_of
 from ..host.leaves import Leaves
 from ..host.policy import Policy, Rule
 from ..host.user import Absent, User
@@ -45,6 +45,7 @@ def approve_entry(entry: ServerEntry) -> ServerEntry:
     try:
         launch = launch_of(server, entry)
         assert launch is not None  # an entry is a command or a URL
+        check_program(launch)
         asyncio.run(_ask(launch, user))
     except Denied as denied:
         told = f"{display(entry.file, 200)} names the server {display(entry.name, 60)!r}, and it is not approved"

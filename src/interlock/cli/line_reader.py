@@ -11,13 +11,14 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ..auth.records import OPEN_FLAGS
 from ..state.private_folder import make_private_folder
+from .output_buffer import OUTPUT
 
 __all__ = ["LineReader", "editor_or_none", "keep_history", "prepare"]
 
@@ -49,12 +50,22 @@ class LineReader:
                 found.set_result(line)
 
         def work() -> None:
-            line = self._line(shown)
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, line)
+            _call_soon(loop, settle, self._line(shown))
 
-        threading.Thread(target=work, name="interlock-prompt", daemon=True).start()
-        return await found
+        with self._prompt(shown, loop):
+            threading.Thread(target=work, name="interlock-prompt", daemon=True).start()
+            return await found
+
+    @contextmanager
+    def _prompt(self, shown: str, loop: asyncio.AbstractEventLoop) -> Generator[None]:
+        """Keep other output out of the line. Without a line editor it is not known what is typed: nothing waits."""
+        editor = self._editor
+        if editor is None or not hasattr(editor, "set_pre_input_hook") or not sys.stdout.isatty():
+            yield
+            return
+        with OUTPUT.prompt(shown, editor.get_line_buffer) as drawn:
+            editor.set_pre_input_hook(lambda: _call_soon(loop, drawn))
+            yield
 
     def _line(self, shown: str) -> str | None:
         try:
@@ -83,6 +94,12 @@ class LineReader:
         """Keep what was typed."""
         if self._editor is not None and self._history is not None:
             keep_history(self._editor, self._history)
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments: object) -> None:
+    """From the thread that reads, unless the program has ended."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(work, *arguments)
 
 
 def _decode_again(line: str) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from ..client.client import Client
 from ..client.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Listing
-from ..wire.loose import items_of
-from .connecting import OPTIONS, OPTIONS_HELP, talk
+from ..wire.errors import InterlockError
+from ..wire.loose import items_of, members_of
+from .connecting import OPTIONS, OPTIONS_HELP, failure_of, talk
 from .failing import OK, USAGE, Failure
 from .giving import signature_of
 from .progress import Progress
 from .showing import as_json, builtins_of, one_line, plain, say, table
 from .words import read_words
 
-__all__ = ["HELP", "command", "LISTS", "list_one", "offered", "offered_text"]
+__all__ = ["HELP", "command", "LISTS", "Offered", "list_one", "offered", "offered_text"]
 
 HELP = f"""\
 examples:
@@ -25,6 +28,8 @@ examples:
   interlock list -- npx some-server               a server that is started by a command
 
 usage: interlock list TARGET [tools|resources|templates|prompts …]
+
+A list that fails is named, the others are shown, and the exit code is that of the failure.
 
 {OPTIONS_HELP}"""
 LISTS: dict[str, Listing] = {"tools": TOOLS, "resources": RESOURCES, "templates": TEMPLATES, "prompts": PROMPTS}
@@ -36,8 +41,8 @@ def command(words: list[str]) -> int:
 
     async def act(client: Client, progress: Progress) -> int:
         found = await offered(client, kinds)
-        say(as_json(found) if given.flag("json") else offered_text(found))
-        return OK
+        say(as_json(found.lists) if given.flag("json") else offered_text(found.lists))
+        return found.code
 
     first = 0 if given.command is not None else 1
     kinds = own[first:]
@@ -47,8 +52,16 @@ def command(words: list[str]) -> int:
     return talk(given, own[:first], act)
 
 
-async def offered(client: Client, kinds: list[str] | None = None) -> dict[str, Any]:
-    """Who the server is and its lists, in the specification's own words."""
+class Offered(msgspec.Struct, frozen=True):
+    """What a server answered. `code` is not 0 where one of its lists failed: the exit code of that failure."""
+
+    lists: dict[str, Any]
+    code: int = OK
+
+
+async def offered(client: Client, kinds: list[str] | None = None) -> Offered:
+    """Who the server is and its lists, in the specification's own words. A list that fails is named under `errors` and
+    does not keep the others from being shown; where all of them fail, the first failure is raised."""
     found: dict[str, Any] = {
         "server": builtins_of(client.server_info),
         "revision": client.revision,
@@ -56,9 +69,19 @@ async def offered(client: Client, kinds: list[str] | None = None) -> dict[str, A
     }
     if client.instructions is not None and not kinds:  # who wants one list wants that
         found["instructions"] = client.instructions
+    failed: dict[str, InterlockError] = {}
     for kind in kinds or LISTS:
-        found[LISTS[kind].member] = await list_one(client, kind)
-    return found
+        try:
+            found[LISTS[kind].member] = await list_one(client, kind)
+        except InterlockError as error:
+            failed[LISTS[kind].member] = error
+    if not failed:
+        return Offered(found)
+    first = next(iter(failed.values()))
+    if not any(listing.member in found for listing in LISTS.values()):
+        raise first
+    found["errors"] = {member: one_line(str(error).partition("\n")[0], 400) for member, error in failed.items()}
+    return Offered(found, failure_of(first, opened=True).code)
 
 
 async def list_one(client: Client, kind: str) -> list[Any]:
@@ -85,7 +108,9 @@ def offered_text(found: Mapping[str, Any]) -> str:
         lines += ["", *(f"  {line}" for line in plain(found["instructions"]).splitlines())]
     for kind, listing in LISTS.items():
         items: list[dict[str, Any]] | None = found.get(listing.member)
-        if items is not None:
+        if (failed := members_of(found.get("errors")).get(listing.member)) is not None:
+            lines += ["", f"{kind}: could not be listed: {failed}"]
+        elif items is not None:
             lines += ["", f"{kind}: {len(items) or 'none'}", *table(_row(kind, item) for item in items)]
     return "\n".join(lines)
 

@@ -1,11 +1,15 @@
-"""Output that waits while a question is open: no text of a server can stand between a question and its answer."""
+"""Output that waits while a question is open: no text of a server can stand between a question and its answer.
+
+While the user is at a prompt, output is printed above it and the prompt is drawn again below; what comes while a line
+is being typed waits until the line is entered.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -22,18 +26,24 @@ class OutputBuffer:
 
     def __init__(self) -> None:
         self._questions = 0
+        self._prompt: _Prompt | None = None
         self._waiting: list[tuple[TextIO, str]] = []
         self._size = self._dropped = 0
         self._last: TextIO = sys.stderr
 
     @property
     def is_held(self) -> bool:
-        return self._questions > 0
+        """Is there a line on the screen that nothing may be drawn over?"""
+        return self._questions > 0 or self._prompt is not None
 
     def write(self, stream: TextIO, text: str) -> None:
-        """Now, or when the question that is open is answered."""
-        if not self._questions:
+        """Now, or when the question that is open is answered, or the line that is being typed is entered."""
+        prompt = self._prompt
+        if not self.is_held or (prompt is not None and not stream.isatty()):
             stream.write(text)
+            stream.flush()
+        elif prompt is not None and not self._waiting and text.endswith("\n") and prompt.is_free():
+            stream.write(f"\r\x1b[K{text}{prompt.shown}")
             stream.flush()
         elif self._size + len(text) > MAX_WAITING:
             self._dropped, self._last = self._dropped + len(text), stream
@@ -51,6 +61,23 @@ class OutputBuffer:
             if not self._questions:
                 self._release()
 
+    @contextmanager
+    def prompt(self, shown: str, typed: Callable[[], str]) -> Generator[Callable[[], None]]:
+        """The user is at the prompt `shown`, and `typed` tells what stands there so far. What is given is to be called
+        when the prompt is on the screen: until then everything waits."""
+        self._prompt = prompt = _Prompt(shown, typed)
+
+        def drawn() -> None:
+            prompt.is_drawn = True
+            if self._prompt is prompt:
+                self._release()
+
+        try:
+            yield drawn
+        finally:
+            self._prompt = None
+            self._release()
+
     def _release(self) -> None:
         waiting, dropped = self._waiting, self._dropped
         self._waiting, self._size, self._dropped = [], 0, 0
@@ -58,6 +85,16 @@ class OutputBuffer:
             self.write(stream, text)
         if dropped:
             self.write(self._last, f"({dropped:,} more characters came during the question and are not shown)\n")
+
+
+class _Prompt:
+    def __init__(self, shown: str, typed: Callable[[], str]) -> None:
+        self.shown, self._typed = shown, typed
+        self.is_drawn = False
+
+    def is_free(self) -> bool:
+        """Is it on the screen, and nothing typed yet?"""
+        return self.is_drawn and not self._typed()
 
 
 OUTPUT = OutputBuffer()

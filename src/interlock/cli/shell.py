@@ -146,7 +146,9 @@ class Shell:
                 say(self.greeting.partition("\n")[0])
                 say_data(plain(client.instructions or "(no instructions)"))
             case ["list", *kinds] if all(kind in LISTS for kind in kinds):
-                say(offered_text(await offered(client, kinds)))
+                found = await offered(client, kinds)
+                say(offered_text(found.lists))
+                return found.code
             case ["call", name, *arguments]:
                 return await call(client, progress, name, arguments)
             case ["read", uri, *arguments]:

@@ -43,7 +43,7 @@ from . import elsewhere
 from .answers import Answers, Callback, Roots
 from .attempts import Attempts
 from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
-from .explaining import explained, opening_error
+from .explaining import explained, name_withheld, opening_error
 from .listening import Change, Listening, told_by
 from .targets import ClientLine, Target, target_of
 from .telling import Telling
@@ -180,10 +180,11 @@ class Client(Verbs):
             async with movable_timeout(self._connect_seconds) as self._deadline:
                 return await self._as_before(await prober.open())
         except InterlockError as error:
-            told = explained(opening_error(error), self._channel)
+            told = name_withheld(explained(opening_error(error), self._channel), self._channel)
             raise told from told.__cause__
         except TimeoutError:
-            raise explained(CallTimeout("open", self._connect_seconds, "connect"), self._channel) from None
+            late = CallTimeout("open", self._connect_seconds, "connect")
+            raise name_withheld(explained(late, self._channel), self._channel) from None
 
     async def _as_before(self, edge: ClientEdge) -> ClientEdge:
         """What holds for the client is told to every connection."""

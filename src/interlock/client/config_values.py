@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..transport.child import MINIMAL_ENVIRONMENT
+from ..transport.environment import MINIMAL_ENVIRONMENT
 from ..wire.display import display
 from ..wire.patterns import pattern
 from ..wire.redaction import redact_secrets

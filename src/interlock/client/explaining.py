@@ -10,6 +10,8 @@ from typing import Any
 
 from ..wire.errors import (
     AuthorizationFailed,
+    CallTimeout,
+    ConnectionEnded,
     HandshakeFailed,
     HttpStatus,
     InterlockError,
@@ -20,7 +22,7 @@ from ..wire.errors import (
     SpawnFailed,
 )
 
-__all__ = ["explained", "opening_error"]
+__all__ = ["explained", "name_withheld", "opening_error"]
 
 
 def opening_error(error: InterlockError) -> InterlockError:
@@ -33,6 +35,16 @@ def opening_error(error: InterlockError) -> InterlockError:
     failed.__cause__ = error
     failed.hint = vars(error).get("hint", failed.hint)  # what was found out on the way says more
     return failed
+
+
+def name_withheld(error: InterlockError, channel: Any) -> InterlockError:
+    """The same error of an opening, with the variables that the process was not given: one of them may be the cause."""
+    withheld = getattr(channel, "withheld", None)
+    if withheld is not None and not error.withheld and isinstance(error, ConnectionEnded | CallTimeout):
+        error.withheld = withheld(error.stderr)
+        if error.withheld and not isinstance(error, PeerClosed):  # that one shows it itself
+            error.add_note(error.describe_withheld())
+    return error
 
 
 def explained(error: InterlockError, channel: Any) -> InterlockError:

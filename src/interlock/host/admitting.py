@@ -17,7 +17,7 @@ from ..wire.display import display
 from ..wire.errors import LocalError
 from ..wire.exchange import Principal
 from .deeds import Deed, Denied, Matter, keep
-from .judge import Judge, Question
+from .judge import Judge, Question, Ruling
 from .pins import Comparison, Definition, Item, Pins, Quarantined
 from .policy import Policy
 from .showing import offer, shown
@@ -62,45 +62,47 @@ class Admission:
         self._compare(server, list(definitions), identity)
         async with self._turns.setdefault(server, asyncio.Lock()):
             now = self._offers[server]  # somebody may have come with a newer one meanwhile
-            await self._approve(server, now, await self._approved(server, now, cost))
+            approved, lasting = await self._approved(server, now, cost)
+            await self._approve(server, now, approved, lasting)
             if server in self._offers:  # and was not removed meanwhile
                 self._tell(server)
             return self._offers.get(server, now).comparison
 
-    async def _approved(self, server: str, now: _Offer, cost: Cost | None) -> list[Definition]:
+    async def _approved(self, server: str, now: _Offer, cost: Cost | None) -> tuple[list[Definition], bool]:
+        """What may be used from now on, and whether that outlasts this program."""
         fresh = [now.definitions[each.item] for each in now.quarantined.values() if each.change not in _STUCK]
         if now.comparison.first:
             return await self._whole(server, fresh, cost)
-        return [definition for definition in fresh if await self._by_rule(server, definition)]
+        return [definition for definition in fresh if await self._by_rule(server, definition)], True
 
-    async def _whole(self, server: str, fresh: list[Definition], cost: Cost | None) -> list[Definition]:
-        """After a no it is not asked about again until somebody wants that: a server must not be able to ask by
+    async def _whole(self, server: str, fresh: list[Definition], cost: Cost | None) -> tuple[list[Definition], bool]:
+        """After a no it is not asked about again until the user wants that: a server must not be able to ask by
         changing, nor by coming back."""
         if not fresh or server in self._refused:
-            return []
-        if await self._first(server, fresh, cost):
-            return fresh
+            return [], False
+        ruling = await self._first(server, fresh, cost)
+        if ruling is not None:
+            return fresh, _lasts(ruling)
         self._refused.add(server)
-        return []
+        return [], False
 
-    async def _first(self, server: str, fresh: list[Definition], cost: Cost | None) -> bool:
+    async def _first(self, server: str, fresh: list[Definition], cost: Cost | None) -> Ruling | None:
         digest = sha256("".join(sorted(definition.digest for definition in fresh)).encode()).hexdigest()
         deed = self._deed(server, "first", {"digest": digest, "items": len(fresh)})
         by_item = {definition.item: definition for definition in fresh}
         costs = {definition.item: cost(definition) for definition in fresh} if cost is not None else {}
-        return await self._is_ruled(deed, Question(pin=digest, shown=offer(server, by_item, costs)))
+        return await self._rule(deed, Question(pin=digest, shown=offer(server, by_item, costs)))
 
     async def _by_rule(self, server: str, definition: Definition) -> bool:
         """One changed thing is not asked about at once: a server must not be able to ask by changing."""
         deed = self._of_item(server, definition)
-        return self._policy.decide(deed).decision == "allow" and await self._is_ruled(deed, _PLAIN)
+        return self._policy.decide(deed).decision == "allow" and await self._rule(deed, _PLAIN) is not None
 
-    async def _is_ruled(self, deed: Deed, question: Question) -> bool:
+    async def _rule(self, deed: Deed, question: Question) -> Ruling | None:
         try:
-            await self._judge.rule(deed, lambda _: question)
+            return await self._judge.rule(deed, lambda _: question)
         except Denied:
-            return False
-        return True
+            return None
 
     async def review(self, server: str, item: Item) -> bool:
         """Ask the person about one thing in quarantine, with what changed; True when it may be used from now on."""
@@ -111,16 +113,17 @@ class Admission:
         definition = now.definitions[item]
         deed = self._of_item(server, definition)
         text = f"{shown(deed)}\n{offer(server, {item: definition}, {})}"
-        if not await self._is_ruled(deed, Question(pin=definition.digest, shown=text, diff=found.diff)):
+        ruling = await self._rule(deed, Question(pin=definition.digest, shown=text, diff=found.diff))
+        if ruling is None:
             return False
         if server not in self._offers:
             return False  # all of it was taken back while it was being looked at
-        await self._approve(server, now, [definition])
+        await self._approve(server, now, [definition], _lasts(ruling))
         return item in self.admitted(server)
 
-    async def _approve(self, server: str, now: _Offer, approved: list[Definition]) -> None:
+    async def _approve(self, server: str, now: _Offer, approved: list[Definition], lasting: bool) -> None:
         if approved:
-            await self._pins.approve(server, approved, identity=now.identity)
+            await self._pins.approve(server, approved, identity=now.identity, lasting=lasting)
         if (latest := self._offers.get(server)) is not None:  # nothing comes back of one that was forgotten meanwhile
             self._compare(server, latest.listed, latest.identity)
 
@@ -238,6 +241,11 @@ _CHANGES = {
     "doubled": "its name stands for different things at once",
     "vanished": "it is not offered any more",
 }
+
+
+def _lasts(ruling: Ruling) -> bool:
+    """Approved by a rule, or by the user for longer than this program runs."""
+    return ruling.scope in ("", "always")
 
 
 def _cut(diff: str) -> str:

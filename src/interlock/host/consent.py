@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
+from time import monotonic
 
 from ..wire.display import display
 from .deeds import Deed, Denied, Kind, Scope
 from .user import Absent, Ask, Leave, User
 
-__all__ = ["Consent", "How"]
+__all__ = ["Consent", "ConsentTime", "How", "measure_consent"]
 
 log = logging.getLogger("interlock.host")
 How = Callable[[Ask], Awaitable[Leave]]
@@ -25,6 +27,34 @@ _ASKED: tuple[Kind, ...] = ("sampling", "sampling_answer", "elicitation", "open_
 _OF_SERVERS: tuple[Kind, ...] = ("launch", "definitions")  # no more than there are servers: none is refused unasked
 _SCOPES: tuple[Scope, ...] = ("once", "session", "always")  # from the shortest on
 _NOBODY = "allow it by a rule of the policy: nobody can be asked here"
+
+
+class ConsentTime:
+    """How long answers of the user were waited for within one block."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def measure(self) -> Generator[None]:
+        began = monotonic()
+        try:
+            yield
+        finally:
+            self.seconds += monotonic() - began
+
+
+_measured: ContextVar[ConsentTime | None] = ContextVar("interlock-consent-time", default=None)
+
+
+@contextmanager
+def measure_consent() -> Generator[ConsentTime]:
+    """Count what is waited for the user in here, by this task: it is not the time of the tool that is asked about."""
+    before = _measured.set(found := ConsentTime())
+    try:
+        yield found
+    finally:
+        _measured.reset(before)
 
 
 class Consent:
@@ -45,12 +75,13 @@ class Consent:
             raise Denied(deed, "it must be asked about, and nobody is there", hint=_NOBODY)
         self._check_room(deed)
         self._count(deed, 1)
-        until = asyncio.timeout(None)  # it is withdrawn
+        until, measured = asyncio.timeout(None), _measured.get()  # it times out when it is withdrawn
         try:
-            async with until:
-                self._open[until] = deed.server
-                async with self._turns:
-                    yield
+            with measured.measure() if measured is not None else nullcontext():
+                async with until:
+                    self._open[until] = deed.server
+                    async with self._turns:
+                        yield
         except TimeoutError:
             if not until.expired():
                 raise
@@ -106,4 +137,5 @@ def _sound(ask: Ask, leave: object) -> Leave:
     for each in _SCOPES[: _SCOPES.index(leave.scope) + 1]:
         if each in ask.scopes and leave.arguments is None:
             scope = each
-    return Leave(granted=leave.granted is True, scope=scope, arguments=leave.arguments)
+    because = display(str(leave.because), 300)
+    return Leave(granted=leave.granted is True, scope=scope, arguments=leave.arguments, because=because)

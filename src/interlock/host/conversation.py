@@ -23,6 +23,7 @@ import msgspec
 from ..client.results import CallResult
 from ..wire.display import display
 from ..wire.errors import InterlockError, LocalError
+from .consent import measure_consent
 from .cost import tokens
 from .lighter import lighter
 from .models.model import (
@@ -111,6 +112,7 @@ class Called(msgspec.Struct, frozen=True):
     result: CallResult | None
     because: str | None
     seconds: float
+    """That the tool took; the time in which the user was asked is not part of it."""
 
 
 class Shortened(msgspec.Struct, frozen=True):
@@ -300,12 +302,14 @@ class Conversation:
     async def _call(self, call: CallPart, sources: frozenset[str]) -> tuple[dict[str, Any], str | None]:
         server = self._host.origin(call.name, call.arguments)
         self._tell(Calling(call, server))
-        began = monotonic()
-        result, because = None, call.wrong
+        result, because, seconds = None, call.wrong, 0.0
         if because is None:
             async with self._at_once:
-                result, because = await self._used(call, sources)
-        self._tell(Called(call, server, result, because, monotonic() - began))
+                began = monotonic()
+                with measure_consent() as asked:
+                    result, because = await self._used(call, sources)
+                seconds = max(0.0, monotonic() - began - asked.seconds)
+        self._tell(Called(call, server, result, because, seconds))
         if result is None:
             return failed_block(call, because or ""), None
         return result_block(call, result), server

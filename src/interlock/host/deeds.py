@@ -1,8 +1,9 @@
 """What a host is about to do in its user's name: a deed, the verdict on it, and the error when it may not be done.
 
-A deed holds its arguments as canonical bytes. Whoever looks at them (a rule, a person, the server) gets a copy decoded
-from the same bytes, so that nobody can change after the decision what was decided on. All but the arguments is its
-matter: the same for every call of a tool, so that what depends on nothing else is looked up once.
+A deed holds its arguments as bytes. A rule, a person and the server each get a copy decoded from the same bytes, so
+that nothing can change after the decision what was decided on. Members keep the order in which they were given: the
+fields of a form are shown as its author wrote them. Deeds are compared by the same bytes with sorted names. All but the
+arguments is its matter: the same for every call of a tool, so that what depends on nothing else is looked up once.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Decision = Literal["allow", "ask", "deny"]
 Scope = Literal["once", "session", "always"]
 
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _put = object.__setattr__
 _MOST_MATTERS = 4096
 _LONGEST_KEPT = 1024  # characters of a name or a title, which are a server's
@@ -64,7 +66,7 @@ def canonical(value: Any) -> bytes:
     """JSON with sorted names and without spaces. Texts stay as they are, in no normal form of Unicode: two that only
     look alike are two."""
     try:
-        return _encode(value)
+        return _encode_sorted(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise LocalError(f"this cannot be said in JSON: {display(str(error), 200)}") from error
 
@@ -124,10 +126,13 @@ class Deed:
     and so never a ground to allow anything. Without a `principal` it is the one of the gate it goes through.
     """
 
-    __slots__ = ("matter", "payload")
+    __slots__ = ("matter", "payload", "sorted_payload")
 
     matter: Matter
     payload: bytes
+    """The arguments as JSON, in the order in which they were given."""
+    sorted_payload: bytes
+    """The same with sorted names: equal for equal arguments."""
 
     def __init__(
         self,
@@ -141,24 +146,30 @@ class Deed:
         principal: Principal | None = None,
     ) -> None:
         _put(self, "matter", matter_of(kind, server, name, frozenset(sources), hints, principal))
-        _put(self, "payload", canonical(arguments))
+        _put(self, "sorted_payload", canonical(arguments))
+        _put(self, "payload", _encode(arguments))
 
     @classmethod
     def of(cls, matter: Matter, arguments: Any) -> Deed:
         """The same for a matter that is known already."""
         deed = cls.__new__(cls)
         _put(deed, "matter", matter)
-        _put(deed, "payload", canonical(arguments))
+        _put(deed, "sorted_payload", canonical(arguments))
+        _put(deed, "payload", _encode(arguments))
         return deed
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a deed does not change: use edited() or by() instead of setting {name}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Deed) and self.payload == other.payload and self.matter.key == other.matter.key
+        return (
+            isinstance(other, Deed)
+            and self.sorted_payload == other.sorted_payload
+            and self.matter.key == other.matter.key
+        )
 
     def __hash__(self) -> int:
-        return hash((self.matter.key, self.payload))
+        return hash((self.matter.key, self.sorted_payload))
 
     def __repr__(self) -> str:
         """Without the arguments, which may be secret."""
@@ -204,7 +215,7 @@ class Deed:
     @property
     def digest(self) -> str:
         """Of the arguments."""
-        return hashlib.sha256(self.payload).hexdigest()
+        return hashlib.sha256(self.sorted_payload).hexdigest()
 
     def edited(self, arguments: Any) -> Deed:
         """The same with other arguments."""
@@ -213,8 +224,11 @@ class Deed:
     def by(self, principal: Principal) -> Deed:
         """The same in the name of `principal`."""
         it = self.matter
-        matter = matter_of(it.kind, it.server, it.name, it.sources, it.hints, principal)
-        return self.of(matter, msgspec.Raw(self.payload))
+        deed = Deed.__new__(Deed)
+        _put(deed, "matter", matter_of(it.kind, it.server, it.name, it.sources, it.hints, principal))
+        _put(deed, "sorted_payload", self.sorted_payload)
+        _put(deed, "payload", self.payload)
+        return deed
 
 
 class Verdict(msgspec.Struct, frozen=True):

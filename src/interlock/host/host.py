@@ -32,7 +32,7 @@ from ..wire.types.common import LogLevel
 from .audit import Audit, FileAudit
 from .capping import Cap
 from .catalogue import Catalogue
-from .cost import tokens
+from .cost import of_tool, tokens
 from .deeds import Kind
 from .events import CatalogueChange, Events, Following, OnEvent
 from .gate import Gate
@@ -41,7 +41,7 @@ from .launching import Launch
 from .leaves import Kept, Leaves
 from .members import Hooks, Member, MemberChange, Seat, member_in
 from .models.model import Model
-from .names import Identity
+from .names import Identity, exposed
 from .offers import Bounds, Offer, part_of
 from .pages import Opener, open_in_browser
 from .pins import Definition, Definitions, Item, Pins
@@ -275,7 +275,7 @@ class Host(Verbs):
         )
         launch = self.members[server].launch
         identity = launch.identity if launch is not None else ""
-        found = await self.gate.admit(server, definitions, identity=identity, cost=_cost)
+        found = await self.gate.admit(server, definitions, identity=identity, cost=self._costs(server, offer))
         admitted = found.admitted
         return part_of(
             offer,
@@ -284,6 +284,21 @@ class Host(Verbs):
             templates={uri: each for uri, each in offer.templates.items() if Item("template", uri) in admitted},
             instructions=offer.instructions if Item("instructions", "") in admitted else None,
         )
+
+    def _costs(self, server: str, offer: Offer) -> Callable[[Definition], int]:
+        """What each thing of an offer will cost a model, as the catalogue counts it: under the name that models see."""
+        others = [(entry.server, entry.name) for entry in self.catalogue.tools.values() if entry.server != server]
+        names = {
+            identity: name for name, identity in exposed([*others, *((server, name) for name in offer.tools)]).items()
+        }
+
+        def cost(definition: Definition) -> int:
+            kind, name = definition.item
+            if kind == "instructions":
+                return tokens(offer.instructions or "")
+            return of_tool(names[server, name], offer.tools[name]) if kind == "tool" else 0
+
+        return cost
 
     def _catalogue_changed(self, server: str) -> None:
         self._forget_used(server)
@@ -349,10 +364,6 @@ def _seat(target: Any) -> Seat:
 
 def _in_config(config: Config, name: str) -> Seat:
     return Seat(config[name])
-
-
-def _cost(definition: Definition) -> int:
-    return tokens(definition.text.decode())
 
 
 def _name(server: str) -> str:

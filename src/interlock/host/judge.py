@@ -46,10 +46,12 @@ class Question(NamedTuple):
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """It may be done: with these arguments, under this number."""
+    """It may be done: with these arguments, under this number. `scope` is how long the user's answer counts; empty
+    where a rule decided."""
 
     deed: Deed
     call: str
+    scope: str = ""
 
 
 Look = Callable[[Deed], Question]
@@ -103,7 +105,7 @@ class Judge:
                 self._check_same(deed, look, question)  # leave for what is not there any more is not kept either
             await self._remember(deed, verdict, question, leave, ask.shown)
         if not leave.granted:
-            raise Denied(deed, _SAID_NO, rule=verdict.rule)
+            raise Denied(deed, leave.because or _SAID_NO, rule=verdict.rule)
         self._check_same(deed, look, question)
         return self._given(deed, verdict, leave)
 
@@ -151,6 +153,8 @@ class Judge:
         return kept
 
     async def _remember(self, deed: Deed, verdict: Verdict, question: Question, leave: Leave, text: str) -> None:
+        if deed.kind == "definitions":
+            return  # what was approved is pinned instead
         try:
             await self._leaves.remember(deed, verdict.rule, question.pin, leave, text if deed.kind == "launch" else "")
         except StoreError as error:
@@ -159,7 +163,7 @@ class Judge:
     # --- the end of it ----------------------------------------------------------------------------
 
     def _allowed(self, deed: Deed, verdict: Verdict, scope: str = "") -> Ruling:
-        return Ruling(deed, self._ledger.decided(deed, "allow", verdict.rule, verdict.because, scope))
+        return Ruling(deed, self._ledger.decided(deed, "allow", verdict.rule, verdict.because, scope), scope)
 
     def _denied(self, deed: Deed, verdict: Verdict) -> Denied:
         return Denied(deed, verdict.because, rule=verdict.rule, hint="change the rule of the policy that denies it")

@@ -23,14 +23,15 @@ import msgspec
 
 from ..client.config import ServerEntry, entry_in
 from ..transport.child import Command
-from ..wire.errors import LocalError
-from ..wire.redaction import REDACTED, redact_secrets
+from ..transport.environment import is_proxy_variable, proxy_secrets, redact_proxy
+from ..wire.errors import LocalError, SpawnFailed
+from ..wire.redaction import REDACTED, redact_secrets, redact_url_passwords
 from .code_variables import decides_code
 from .diffs import escaped
 from .interpreters import scripts_in
 from .showing import quoted
 
-__all__ = ["Bound", "Launch", "bound", "launch_of", "target_in"]
+__all__ = ["Bound", "Launch", "bound", "check_program", "launch_of", "target_in"]
 
 _MAX_HASHED = 16 * 1024 * 1024  # bytes of a file that are read for its digest; a larger one is bound by size and time
 _MAX_SCRIPTS = 4  # of one command
@@ -122,12 +123,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def _hidden(self, word: str) -> str:
         for secret in self.hide:
             word = word.replace(secret, REDACTED)
-        return word
+        return redact_url_passwords(word)
 
 
 def _without_secrets(name: str, value: str) -> str:
     """By its looks, or by its name."""
-    [shown] = redact_secrets({name: value}).values()
+    [shown] = redact_secrets({name: redact_proxy(value) if is_proxy_variable(name) else value}).values()
     return str(shown)
 
 
@@ -148,6 +149,17 @@ def launch_of(server: str, target: Any, headers: Mapping[str, str] | None = None
     if isinstance(target, Command):
         return _of_command(server, target)
     return _of_url(server, target, {}, headers or {}) if isinstance(target, str) else None
+
+
+def check_program(launch: Launch) -> None:
+    """Raise `SpawnFailed` where nothing could be started: no question is asked about a program that is not there."""
+    if not launch.command:
+        return
+    if not os.path.isdir(launch.cwd):
+        raise SpawnFailed(f"could not start {quoted(launch.command[0])}: there is no folder {quoted(launch.cwd)}")
+    if not launch.program:
+        told = f"could not start {quoted(launch.command[0])}: no such program"
+        raise SpawnFailed(f"{told}. Install it, or give its full path")
 
 
 def target_in(target: Any) -> Any:
@@ -192,7 +204,7 @@ def _of_command(server: str, command: Command, sources: Mapping[str, str] | None
         deciding=deciding,
         sources={what: where for what, where in origins.items() if what.removeprefix("variable ") not in deciding},
         contents=_contents(program, command.args, cwd),
-        hide=command.hide,
+        hide=(*command.hide, *proxy_secrets(os.environ)),  # a configuration's own are no reason to hide an argument
     )
 
 

@@ -44,7 +44,7 @@ _LONGEST_PAUSE = 0.5  # where the loop does not come to it, because calls follow
 _MOST_WAITING = 64  # outcomes; then they are written at once
 _ENOUGH = 16  # outcomes; with so many they are written behind the next decision, when its call has been sent
 _GAP = "\ue000"  # where something is put into a frame; of all else that is in a line, `display` leaves none
-_encode = msgspec.json.Encoder(order="sorted").encode
+_encode = msgspec.json.Encoder().encode
 _MILLISECONDS = tuple(f".{number:03}+00:00" for number in range(1000))
 log = logging.getLogger("interlock.host")
 
@@ -111,7 +111,7 @@ class Ledger:
         key = (deed.matter, decision, rule, because, scope)
         frame = self._frames.get(key) or self._framed(*key)
         at, call, digest = self._spelled(now), f"{self._run}-{next(self._numbers)}", self._keyed.copy()
-        digest.update(deed.payload)
+        digest.update(deed.sorted_payload)
         if self._file is not None:
             first, second, third, fourth = frame.pieces
             line = f"{first}{at}{second}{call}{third}{digest.hexdigest()}{fourth}".encode()

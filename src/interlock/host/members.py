@@ -21,10 +21,10 @@ from ..client.listening import Change
 from ..client.supervisor import StateChange, Supervision, is_hopeless
 from ..revisions.probing import Verdicts
 from ..wire.display import display
-from ..wire.errors import CallTimeout, InterlockError, LocalError
+from ..wire.errors import CallTimeout, InterlockError, LocalError, SpawnFailed
 from ..wire.link import Patience
 from .deeds import Denied
-from .launching import Launch, bound, launch_of, target_in
+from .launching import Launch, bound, check_program, launch_of, target_in
 
 __all__ = ["Hooks", "Member", "MemberChange", "Seat", "State", "Unavailable", "member_in"]
 
@@ -111,6 +111,7 @@ class Member:
         self.client: Client | None = None
         """As long as there is one: also while its connection is being brought back."""
         self._starting: asyncio.Task[None] | None = None
+        self._approved = ""  # the digest of what was approved for the start that is under way
         self._closing: asyncio.Task[None] | None = None
         self._stirred = asyncio.Event()  # another one after every change
         self._active = 0
@@ -197,6 +198,7 @@ class Member:
     # --- starting ---------------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        self._approved = ""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 await self._attempt()
@@ -205,7 +207,9 @@ class Member:
             except InterlockError as error:
                 # The client has started a program a second time already where that could help.
                 is_program = self.launch is not None and bool(self.launch.command)
-                tried_enough = is_hopeless(error) or is_program or attempt == _ATTEMPTS
+                tried_enough = (
+                    is_hopeless(error) or is_program or isinstance(error, SpawnFailed) or attempt == _ATTEMPTS
+                )
                 self._to("failed" if tried_enough else "recovering", error)
             if self.client is not None or self.state != "recovering":
                 return
@@ -226,8 +230,10 @@ class Member:
             self._to("stopped")  # its file says so
             return
         launch = launch_of(self.name, target, seat.headers)
-        if launch is not None:
+        if launch is not None and launch.digest != self._approved:  # one yes is for all attempts of one start
+            check_program(launch)
             await self._hooks.approve(launch)
+            self._approved = launch.digest
         self.launch = launch
         if launch is not None:
             target = bound(self.name, target, launch, seat.headers)

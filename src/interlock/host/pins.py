@@ -127,6 +127,8 @@ class Pins:
 
     def __init__(self, records: Records | None = None, clock: Callable[[], float] = time.time) -> None:
         self._records: Records = records if records is not None else MemoryRecords()
+        self._session: dict[tuple[str, str], _Table] = {}
+        """Approved until this program ends, by server and identity."""
         self._clock = clock
 
     def compare(self, server: str, definitions: Iterable[Definition], *, identity: str = "") -> Comparison:
@@ -153,16 +155,18 @@ class Pins:
         vanished = [Quarantined(item, "vanished") for item in gone if item not in renamed]
         return Comparison(server, False, admitted, (*quarantined, *vanished))
 
-    async def approve(self, server: str, definitions: Iterable[Definition], *, identity: str = "") -> None:
-        """From now on these are as they should be. What was approved before stays so."""
+    async def approve(
+        self, server: str, definitions: Iterable[Definition], *, identity: str = "", lasting: bool = True
+    ) -> None:
+        """From now on these are as they should be: for good, or until this program ends. What was approved before stays
+        so."""
         fresh = list(definitions)
+        if not lasting:
+            self._session[server, identity] = _bounded(self._with(self._session.get((server, identity)), fresh))
+            return
 
         def pinned(data: bytes | None) -> bytes:
-            table = _decoded(data) or {}
-            for definition in fresh:
-                kind, name = definition.item
-                table.setdefault(kind, {})[name] = self._pin(definition)
-            return msgspec.json.encode(_bounded(table))
+            return msgspec.json.encode(_bounded(self._with(_decoded(data), fresh)))
 
         await self._note(server, identity)
         await change(self._records, _key(server, identity), pinned)
@@ -170,6 +174,8 @@ class Pins:
     async def forget(self, server: str, identity: str = "") -> None:
         """As if no server of this name had ever been seen, with any identity; also with this one, where the list of
         them was lost."""
+        for key in [key for key in self._session if key[0] == server]:
+            del self._session[key]
         for each in {identity, *_ways_in(self._records.load(_ways_key(server)))}:
             await change(self._records, _key(server, each), lambda data: None)
         await change(self._records, _ways_key(server), lambda data: None)
@@ -193,8 +199,19 @@ class Pins:
         text = definition.text.decode() if len(definition.text) <= _KEPT_BYTES else ""
         return _Pin(definition.digest, definition.nature, self._clock(), text)
 
+    def _with(self, table: _Table | None, fresh: list[Definition]) -> _Table:
+        found = {kind: {**pins} for kind, pins in (table or {}).items()}
+        for definition in fresh:
+            kind, name = definition.item
+            found.setdefault(kind, {})[name] = self._pin(definition)
+        return found
+
     def _load(self, server: str, identity: str) -> _Table | None:
-        return _decoded(self._records.load(_key(server, identity)))
+        """What was approved for good, and over it what was approved for this session."""
+        stored, session = _decoded(self._records.load(_key(server, identity))), self._session.get((server, identity))
+        if stored is None or session is None:
+            return stored if session is None else session
+        return {kind: {**stored.get(kind, {}), **session.get(kind, {})} for kind in {*stored, *session}}
 
 
 def _decoded(data: bytes | None) -> _Table | None:

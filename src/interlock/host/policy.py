@@ -55,7 +55,7 @@ _SCOPES: dict[Kind, tuple[Scope, ...]] = {
     "sampling_answer": ("once",),
     "elicitation": ("once",),  # to answer is to consent: neither lasts
     "open_url": ("once",),
-    "definitions": ("once",),  # approved definitions are pinned, which lasts by itself
+    "definitions": ("once", "always"),  # until this program ends, or pinned until they change
 }
 _ALL_SCOPES: tuple[Scope, ...] = ("once", "session", "always")
 

@@ -2,7 +2,8 @@
 
 A root is told to a server only when it was agreed for that server, only while it is there and can be read, and by the
 path it really has: a link that is turned to somewhere else does not turn the root with it unseen. They are looked at
-again every few seconds; servers to which one of theirs has vanished or come back are told.
+again every few seconds; servers to which one of theirs has vanished or come back are told. Roots can be added at any
+time, so every server hears that it may ask for them, also while there are none: a capability cannot be declared later.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class Rooting:
         else:
             self._for_all = _all(roots)
         self._consented, self._changed, self._seconds = consented, changed, seconds
-        self._told: dict[str, list[dict[str, Any]]] = {}
+        self._told: dict[str, list[dict[str, Any]] | None] = {}
+        """What each server was told last; None: it has not asked."""
         self._watching: asyncio.Task[None] | None = None
 
     def of(self, server: str) -> Sequence[Root]:
@@ -108,18 +110,25 @@ class Rooting:
     async def set(self, roots: Places, server: str | None = None) -> None:
         """Others from now on, for one server or for all that have none of their own; they are told."""
         found = _all(roots)
+        before = {each: self.of(each) for each, told in self._told.items() if told is None}
         if server is None:
             self._for_all = found
         else:
             self._by_server[server] = found
+        for each, had in before.items():
+            if self.of(each) != had:
+                await self._tell(each)
         await self.look()
 
-    def for_server(self, server: str) -> Callable[[], Awaitable[list[dict[str, Any]]]] | None:
-        """How a client of that server answers `roots/list`; None where nothing may be told: then it does not claim
-        that it could."""
-        return (lambda: self._answer(server)) if self.of(server) else None
+    def for_server(self, server: str) -> Callable[[], Awaitable[list[dict[str, Any]]]]:
+        """How a client of that server answers `roots/list`. From now on the server is told when its roots change."""
+        self._told[server] = None
+        return lambda: self._answer(server)
 
     async def _answer(self, server: str) -> list[dict[str, Any]]:
+        if not self.of(server):
+            self._told[server] = []
+            return []  # there is nothing to agree to
         now = await asyncio.to_thread(self._now, server)
         self._told[server] = now
         self._begin()
@@ -142,6 +151,8 @@ class Rooting:
     async def look(self) -> None:
         """Tell each server that was told other roots than it has now."""
         for server, told in [*self._told.items()]:
+            if told is None:
+                continue
             now = await asyncio.to_thread(self._now, server)
             if now != told and server in self._told:  # and was not removed meanwhile
                 self._told[server] = now
@@ -155,7 +166,7 @@ class Rooting:
             log.warning("! %s could not be told that its roots changed: %s", *shown)
 
     def forget(self, server: str) -> None:
-        """Nobody is there who was told."""
+        """The server is gone."""
         self._told.pop(server, None)
 
     async def close(self) -> None:

@@ -85,7 +85,7 @@ def offer(server: str, definitions: dict[Item, Definition], costs: dict[Item, in
     total = f", about {sum(costs.values())} tokens in all" if costs else ""
     lines = [f"the server {quoted(server)} offers {len(definitions)} things{total}"]
     for item, definition in definitions.items():
-        cost = f" (about {costs[item]} tokens)" if item in costs else ""
+        cost = f" (about {costs[item]} tokens)" if costs.get(item) else ""
         name = f" {quoted(item.name)}" if item.name else ""
         lines += ["", f"{item.kind}{name}{cost}", readable(definition.text)]
     return "\n".join(lines)

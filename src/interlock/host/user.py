@@ -71,6 +71,8 @@ class Leave(msgspec.Struct, frozen=True, kw_only=True):
     granted: bool = False
     scope: Scope = "once"
     arguments: dict[str, Any] | None = None
+    because: str = ""
+    """Why it is refused, where it is not the user who says no: there may be none to ask."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,10 +114,10 @@ class User(Protocol):
 
 
 class Absent:
-    """Nobody is there: nothing is allowed, reviewed, filled in or opened. Notices go to the log."""
+    """No user can be asked: nothing is allowed, reviewed, filled in or opened. Notices go to the log."""
 
     async def allow(self, ask: Ask) -> Leave:
-        return Leave(granted=False)
+        return Leave(granted=False, because="it needs the user's consent, and there is no user to ask")
 
     async def review_sampling(self, server: str, request: dict[str, Any]) -> dict[str, Any] | None:
         return None

@@ -21,51 +21,17 @@ from ..wire.display import display
 from ..wire.errors import ConnectionClosed, PeerClosed, SpawnFailed
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Receiver
-from ..wire.redaction import REDACTED
+from ..wire.redaction import REDACTED, redact_url_passwords
+from .environment import minimal_environment, proxy_secrets, withheld_variables
 from .lines import LineChannel
 from .pipes import FdReader
 from .process_tree import MARK_VARIABLE, descendants, end_marked, end_strays, end_tree, kill_group, new_mark
 from .stderr_excerpt import MAX_REPORT_BYTES, quote_stderr
 
-__all__ = ["Command", "ChildChannel", "MINIMAL_ENVIRONMENT"]
+__all__ = ["Command", "ChildChannel"]
 
 log = logging.getLogger("interlock.client")
 _LINES_SHOWN = 100  # of what a child writes to stderr at once
-
-# What a program needs to find itself and its home; nothing of it is a secret.
-MINIMAL_ENVIRONMENT = [
-    "HOME",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "USER",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TMPDIR",
-    "TZ",
-    "XDG_RUNTIME_DIR",
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "NUMBER_OF_PROCESSORS",
-    "OS",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "TMP",
-    "USERNAME",
-    "USERPROFILE",
-    "WINDIR",
-]
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +40,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...]
     env: dict[str, str] | None = None
     env_policy: Literal["minimal", "inherit", "explicit"] = "minimal"
-    """Beside `env`: what a program needs and no more, everything of ours, or nothing."""
+    """Beside `env`: what a program needs to run and to reach the network (`environment.py`), everything, or nothing."""
     cwd: str | None = None
     close_seconds: float = 2.0
     """After its stdin was closed, before it is told to terminate."""
@@ -90,9 +56,9 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     def hidden(self, text: str) -> str:
         """`text` as it may be shown."""
-        for secret in self.hide:
+        for secret in _secrets_of(self):
             text = text.replace(secret, REDACTED)
-        return text
+        return redact_url_passwords(text)
 
     @staticmethod
     def of(args: Sequence[str], **options: Any) -> Command:
@@ -103,9 +69,13 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         if self.env_policy == "inherit":
             mine = os.environ
         elif self.env_policy == "minimal":
-            mine = {name: os.environ[name] for name in MINIMAL_ENVIRONMENT if name in os.environ}
-            mine = {"PYTHONUTF8": "1", **mine}
+            mine = {"PYTHONUTF8": "1", **minimal_environment(os.environ)}
         return {**mine, **(self.env or {})}
+
+
+def _secrets_of(command: Command) -> list[str]:
+    """Texts that are replaced wherever something of the program is shown."""
+    return [*command.hide, *proxy_secrets(command.environment())]
 
 
 class _Tail:
@@ -114,9 +84,9 @@ class _Tail:
     def __init__(self, size: int, command: Command | None = None) -> None:
         self._size = size
         self._command = command
-        hide = command.hide if command is not None else ()
-        # Room for what is not quoted; and no secret is cut in the middle.
-        self._most = size + MAX_REPORT_BYTES + max((len(secret.encode()) for secret in hide), default=0)
+        secrets = _secrets_of(command) if command is not None else ()
+        longest = max((len(secret.encode("utf-8", "surrogateescape")) for secret in secrets), default=0)
+        self._most = size + MAX_REPORT_BYTES + longest  # room for what is not quoted; no secret is cut in the middle
         self._kept = bytearray()
 
     def add(self, chunk: bytes) -> None:
@@ -170,6 +140,10 @@ class ChildChannel:
     def stderr_tail(self) -> str:
         return self._stderr.text()
 
+    def withheld(self, stderr: str) -> tuple[str, ...]:
+        """Names of variables of this process that the program was not given and may need, by what it wrote."""
+        return withheld_variables(os.environ, self._command.environment(), stderr)
+
     async def open(self, receiver: Receiver) -> None:
         self._receiver = receiver
         process = self._process = self._spawn()
@@ -205,7 +179,10 @@ class ChildChannel:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise SpawnFailed(f"could not start {command.args[0]!r}: {reason}. Is it installed and on PATH?") from error
+            failed = SpawnFailed(f"could not start {command.args[0]!r}: {reason}. Is it installed and on PATH?")
+            if "PATH" in os.environ and "PATH" not in command.environment():
+                failed.withheld = ("PATH",)
+            raise failed from error
 
     def _heard_stderr(self, chunk: bytes) -> None:
         self._stderr.add(chunk)

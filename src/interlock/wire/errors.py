@@ -41,7 +41,8 @@
     └── ToolError                     a tool's own failure, written by its author for the model
 
 Whatever helps is in the same place of every error: `hint` says what to do, `__cause__` what was behind it, `exit_code`
-and `stderr` how the server process ended and what it said last, where there is one.
+and `stderr` how the server process ended and what it said last, where there is one, `withheld` which variables of the
+environment it was not given, where it did not start.
 
 A timeout of ours and an error that the peer sent can never be confused: the first is a `LocalError`,
 the second a `Refused` (basic/index#error-codes asks for that).
@@ -104,6 +105,15 @@ class InterlockError(Exception):
     """Of the server process, if it has ended."""
     stderr: str = ""
     """The last that the server process wrote there."""
+    withheld: tuple[str, ...] = ()
+    """Names of variables of the user's environment that a server process that did not start was not given."""
+
+    def describe_withheld(self) -> str:
+        """The same in a sentence; empty where there are none."""
+        if not self.withheld:
+            return ""
+        names = ", ".join(self.withheld)
+        return f"variables of your environment that it was not given: {names}; pass those it needs in `env`"
 
     def explain(self) -> str:
         """All that is known, for people: several lines."""
@@ -116,6 +126,8 @@ class InterlockError(Exception):
             said.append(f"hint: {self.hint}")
         if self.exit_code is not None and str(self.exit_code) not in said[0]:
             said.append(f"exit code of the server process: {self.exit_code}")
+        if self.withheld and self.describe_withheld() not in said[0]:
+            said.append(self.describe_withheld())
         if self.stderr and self.stderr not in said[0]:
             said.append(f"--- the last lines of its stderr ---\n{self.stderr}")
         return "\n".join(said)
@@ -374,8 +386,9 @@ class PeerClosed(ConnectionEnded):
         self.exit_code, self.stderr = exit_code, stderr
 
     def __str__(self) -> str:
-        text = super().__str__()
-        return f"{text}\n--- the last lines of its stderr ---\n{self.stderr}" if self.stderr else text
+        lines = [super().__str__(), self.describe_withheld()]
+        lines += ["--- the last lines of its stderr ---", self.stderr] if self.stderr else []
+        return "\n".join(filter(None, lines))
 
 
 class SessionGone(PeerClosed):

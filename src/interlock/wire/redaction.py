@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from .patterns import pattern
 
-__all__ = ["REDACTED", "may_hold_secrets", "redact_secrets"]
+__all__ = ["REDACTED", "may_hold_secrets", "redact_secrets", "redact_url_passwords"]
 
 REDACTED = "[redacted]"
 
@@ -89,6 +89,15 @@ def may_hold_secrets(json: bytes) -> bool:
         return True
     plain = small.translate(None, b"_- ")  # as names are read; each of them holds one of the words looked for above
     return len(plain) < len(small) and _NAMES.search(plain) is not None
+
+
+# Only characters that a URL allows there: in a command that is shown for approval, no code can be hidden as a password.
+_URL_PASSWORD = pattern(r"(://[\w.~%+-]{0,256}:)[\w.~%!*+,=-]{1,256}@", re.ASCII)
+
+
+def redact_url_passwords(text: str) -> str:
+    """The words of a command without the passwords of URLs among them; nothing else of it is hidden."""
+    return _URL_PASSWORD.sub(rf"\1{REDACTED}@", text)
 
 
 def redact_secrets(value: Any) -> Any:
