@@ -33,7 +33,7 @@ async def test_calls_are_limited_where_the_author_says_so(revision):
     async with MemoryClient(server, revision=revision) as client:
         assert await outcomes(client, 5) == [False, False, False, True, True]
         refused = await client.call_tool("look")
-        assert "try again in" in refused.text and refused.structured is None
+        assert "Try again in" in refused.text and refused.structured is None
         assert [tool.name for tool in await client.list_tools()] == ["look"]  # only calls are limited
 
 
