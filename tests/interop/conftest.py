@@ -73,7 +73,7 @@ def http_server(
         def address(peer: str, form: str) -> str:
             if (peer, form) not in found:
                 said = tmp_path_factory.mktemp("said") / form
-                found[peer, form] = running.enter_context(served(command(peer, form), said))
+                found[peer, form] = running.enter_context(served(command(peer, form), said, lasting=True))
             return found[peer, form]
 
         yield address

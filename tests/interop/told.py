@@ -18,6 +18,7 @@ import pytest
 
 import interlock
 from interop.environments import locked
+from support.leaks import keep_process
 
 _SOURCE = str(Path(interlock.__file__).resolve().parents[1])
 Story = dict[str, Any]
@@ -91,12 +92,16 @@ class ToldOnce:
 
 
 @contextmanager
-def served(command: Sequence[str], said: Path) -> Iterator[str]:
-    """A server over HTTP, by the address that it says on stderr; `said` is the file for that."""
+def served(command: Sequence[str], said: Path, *, lasting: bool = False) -> Iterator[str]:
+    """A server over HTTP, by the address that it says on stderr; `said` is the file for that.
+
+    `lasting`: it serves several tests, so that none of them has left it."""
     with said.open("wb") as file:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file, env=foreign_environment()
         )
+    if lasting:
+        keep_process(process.pid)
     try:
         yield _address(process, said)
     finally:

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from support import warm
 
-__all__ = ["adopt_orphans", "find_processes", "no_leaks"]
+__all__ = ["adopt_orphans", "find_processes", "keep_process", "no_leaks"]
 
 GRACE = 10.0  # seconds in which a process that is ending may end
 _PR_SET_CHILD_SUBREAPER = 36
+_kept: set[int] = set()  # processes that a fixture of several tests started and will end
 
 
 def adopt_orphans() -> None:
@@ -48,6 +49,11 @@ def no_leaks() -> Iterator[None]:
     assert len(after) <= len(descriptors), f"descriptors left open: {opened}"
 
 
+def keep_process(pid: int) -> None:
+    """A fixture of several tests started this process inside of one of them, and ends it itself."""
+    _kept.add(pid)
+
+
 def find_processes() -> dict[int, str]:
     """Living processes that tests answer for, by pid, with their command lines.
 
@@ -57,7 +63,7 @@ def find_processes() -> dict[int, str]:
     pids = _children(os.getpid())
     if (forks := warm.parent_pid()) is not None:
         pids += _children(forks)
-    return {pid: f"{pid}: {_command(pid)}" for pid in pids if _is_alive(pid)}
+    return {pid: f"{pid}: {_command(pid)}" for pid in pids if pid not in _kept and _is_alive(pid)}
 
 
 def _processes_left(before: set[int]) -> dict[int, str]:
