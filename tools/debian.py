@@ -43,8 +43,9 @@ show() {  # what is there outside, inside; nothing that runs there can change it
     mount -o remount,bind,ro "$2"
 }
 for name in $bound; do show "$name" "$folder$name"; done
-show "$pip" "$folder/root/.config/pip"
-HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TMPDIR=/tmp
+HOME=/root
+show "$pip" "$folder$HOME/.config/pip"
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TMPDIR=/tmp
 export HOME PATH LC_ALL TMPDIR
 unset XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
 exec chroot "$folder" /bin/sh -c 'cd "$1"; shift; exec "$@"' sh "$root" "$@"
