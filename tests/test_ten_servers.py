@@ -68,7 +68,7 @@ def greedy():
 asked = answer
 def answer(request):
     if "method" not in request:
-        note(ANSWERS, str(request.get("error", {}).get("code", "given")))
+        note(ANSWERS, json.dumps(request["result"] if "result" in request else request["error"]["code"]).replace(" ", ""))
     asked(request)
 """
 TOOLS = {
@@ -189,7 +189,7 @@ async def nothing_unapproved_runs(ten):
     assert "changes__read" not in ten.host.catalogue.tools
     answer = await ten.host.use_tool("changes__read", {})
     assert answer.is_error and "in quarantine: it changed" in answer.text and ten.called("changes") == ["read"]
-    assert ten.answers == ["-32601"] * 3 and not ten.user.seen
+    assert sorted(ten.answers) == ["-32601", "-32601", '{"roots":[]}'] and not ten.user.seen
     assert ten.called("good1") and not ten.called("many") and not ten.called("hangs")
 
 
