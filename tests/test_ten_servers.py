@@ -68,7 +68,8 @@ def greedy():
 asked = answer
 def answer(request):
     if "method" not in request:
-        note(ANSWERS, json.dumps(request["result"] if "result" in request else request["error"]["code"]).replace(" ", ""))
+        answered = request["result"] if "result" in request else request["error"]["code"]
+        note(ANSWERS, json.dumps(answered, separators=(",", ":")))
     asked(request)
 """
 TOOLS = {
