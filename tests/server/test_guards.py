@@ -257,3 +257,17 @@ async def test_a_redactor_of_the_servers_own_takes_the_place_of_the_usual_one():
     async with Client(server, revision="2025-11-25", on_notification=hear) as client:
         await client.call_tool("speaks", {})
     assert heard == [("[private]", "[private]")]
+
+
+async def test_values_made_to_have_one_hash_are_refused_before_they_are_hashed():
+    server = Server("s")
+
+    @server.tool
+    async def count(ids: set[int], text: str = "") -> int:
+        return len(ids)
+
+    colliding = [number * (2**61 - 1) for number in range(10, 1034)]
+    async with Client(server) as client:
+        refused = await client.call_tool("count", {"ids": colliding, "text": "x" * 100_000})
+        assert refused.is_error and "too many integers of more than 19 digits: 1024 (limit 256" in refused.text
+        assert (await client.call_tool("count", {"ids": colliding[:256]})).structured == 256

@@ -378,6 +378,7 @@ def test_an_answer_with_too_many_is_refused_by_the_client():
 SOURCE = Path(interlock.__file__).parent
 PLAIN = {  # where msgspec itself decodes JSON: into types without floats and `Any`, or what this program has written
     "wire/frames.py": "frames, whose params and results stay raw",
+    "wire/hashed_values.py": "raw members",
     "wire/json_reader.py": "the reader",
     "wire/null_members.py": "raw members",
     "revisions/http_side.py": "raw members, a text",

@@ -18,11 +18,12 @@ import re
 from collections.abc import Callable
 from itertools import islice
 from string import ascii_letters
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 from msgspec import Raw
 
+from .hashed_values import Check, check_of, nodes_in
 from .patterns import pattern
 
 __all__ = [
@@ -74,7 +75,7 @@ class JsonReader(Generic[T]):
     Data that was accepted before is read again with `bounded=False`: it is never refused.
     """
 
-    __slots__ = ("_bounded", "_careful", "_dec_hook", "_decode", "_screens", "type")
+    __slots__ = ("_bounded", "_careful", "_check", "_dec_hook", "_decode", "_holds_floats", "_screens", "type")
 
     @overload
     def __init__(self, type: type[T], *, dec_hook: DecHook | None = None, bounded: bool = True) -> None: ...
@@ -89,20 +90,32 @@ class JsonReader(Generic[T]):
         self._decode: Callable[[bytes | Raw], T] = msgspec.json.Decoder(type, dec_hook=dec_hook).decode
         self._careful: Callable[[bytes], T] | None = None
         self._screens: bool | None = None
-        """Can the type hold floats? Found out with the first text: a server that starts does not look at its types."""
+        """Is a text looked at before it is decoded? Found out with the first one: a server that starts does not look at
+        its types."""
+        self._holds_floats = False
+        self._check: Check | None = None
 
     def decode(self, data: bytes | Raw) -> T:
         """Raises `msgspec.DecodeError` for what is not JSON, `msgspec.ValidationError` for what does not fit."""
         if len(data) <= MIN_SCREENED or self._screens is False:
             return self._decode(data)
         if self._screens is None:
-            self._screens = not _FLOATS.isdisjoint(_kinds_in(msgspec.inspect.type_info(self.type)))
+            self._look_at_type()
             return self.decode(data)
-        if not needs_float_hook(bytes(data), self._bounded):
+        text = bytes(data)
+        if self._check is not None:
+            self._check(text)
+        if not self._holds_floats or not needs_float_hook(text, self._bounded):
             return self._decode(data)
         if self._careful is None:
             self._careful = _careful_decoder(self.type, self._dec_hook)
-        return self._careful(bytes(data))
+        return self._careful(text)
+
+    def _look_at_type(self) -> None:
+        described = msgspec.inspect.type_info(self.type)
+        self._holds_floats = not _FLOATS.isdisjoint(_kinds_in(described))
+        self._check = check_of(described) if self._bounded else None
+        self._screens = self._holds_floats or self._check is not None
 
 
 # --- how long it would take -----------------------------------------------------------------------
@@ -202,16 +215,7 @@ def _read_float(text: str) -> float:
 
 def _kinds_in(node: Any) -> set[type]:
     """The classes of all nodes of a type as `msgspec.inspect` describes it."""
-    found: dict[int, Any] = {}
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, (tuple, list)):
-            waiting.extend(cast("list[Any]", each))
-        elif isinstance(each, msgspec.Struct) and id(each) not in found:
-            found[id(each)] = each
-            waiting.extend(getattr(each, name) for name in each.__struct_fields__)
-    return {each.__class__ for each in found.values()}
+    return {each.__class__ for each in nodes_in(node)}
 
 
 read_json = JsonReader().decode
