@@ -86,7 +86,7 @@ class HttpSide:
         except Refused as refused:
             return refuse(NEWEST, id, refused)
         except _UNREADABLE as error:
-            shorter = without_nulls(frame, row.decoder.decode)
+            shorter = without_nulls(frame, row.decoder.decode, error)
             if shorter is not None:
                 return self.request(shorter, headers, principal, outlet)
             return self._second_look(frame, id, raw, headers, principal, error), None

@@ -112,7 +112,7 @@ class ServerSide:
         try:
             params = METHODS.get(method, AUTHOR_METHOD).decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            shorter = without_nulls(frame, METHODS.get(method, AUTHOR_METHOD).decoder.decode)
+            shorter = without_nulls(frame, METHODS.get(method, AUTHOR_METHOD).decoder.decode, error)
             if shorter is not None:
                 return self.request(shorter, outlet)
             return self._second_look(frame, id, raw, error, outlet), None

@@ -29,25 +29,31 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def without_nulls(frame: Frame, decode: Callable[[Any], Any]) -> Frame | None:
-    """The same request without the null members that `decode` refuses; None where nothing can be taken out."""
+def without_nulls(frame: Frame, decode: Callable[[Any], Any], refused: Exception) -> Frame | None:
+    """The same request without the null members that `decode` refuses, first of all with the error `refused`; None
+    where nothing can be taken out, or too much would have to be."""
     if frame.params is UNSET:
         return None
     first = params = bytes(frame.params)
-    for _ in range(MAX_NULLS if len(params) <= LARGE else MAX_NULLS_OF_LARGE):
-        try:
-            decode(params)
-        except msgspec.ValidationError as error:
-            found = _NULL.search(str(error))
-            shorter = _without(params, found[1]) if found is not None else None
-            if shorter is None:
-                break
-            params = shorter
-        except _UNREADABLE:
+    error: Exception | None = refused
+    left = MAX_NULLS if len(params) <= LARGE else MAX_NULLS_OF_LARGE
+    while (found := _NULL.search(str(error))) is not None and isinstance(error, msgspec.ValidationError):
+        shorter = _without(params, found[1])
+        if shorter is None:
             break
-        else:
-            break
+        if not left:
+            return None  # who gets a request back reads it once more, and would come here again
+        params, left = shorter, left - 1
+        error = _refusal(decode, params)
     return None if params is first else Frame(frame.jsonrpc, frame.id, frame.method, Raw(params))
+
+
+def _refusal(decode: Callable[[Any], Any], params: bytes) -> Exception | None:
+    try:
+        decode(params)
+    except _UNREADABLE as error:
+        return error
+    return None
 
 
 def _without(params: bytes, path: str) -> bytes | None:

@@ -11,7 +11,7 @@ from random import Random
 from interlock import Client
 from interlock.wire.errors import InterlockError
 
-from ..frames import call, hello
+from ..frames import call, hello, modern
 from ..lab import Lab, Problems
 from ..processes import cpu_nanoseconds
 from ..web import WebServer, post
@@ -22,6 +22,9 @@ MAX_RATIO = 5.0
 _ORDINARY = "1.5"
 _KNOWN = (
     "1e300",
+    "1e288",
+    "1E022",
+    "57736322545740600e-303",
     "1E+308",
     "1e-308",
     "5e-324",
@@ -43,6 +46,7 @@ async def _run(lab: Lab) -> None:
     sizes = lab.dose(3, 2)
     async with WebServer(lab) as server:
         await _compare(lab, "a call", numbers, [2_000, 60_000, 3_900_000][:sizes], _Calls(server).call)
+        await _compare(lab, "a refused request", numbers, [2_000, 60_000, 3_900_000][:sizes], _Calls(server).refused)
         await _compare(lab, "initialize", numbers, [2_000, 60_000, 3_900_000][:sizes], _Calls(server).initialize)
     async with Client(lab.command(lab.plain("slow_numbers.py")), keepalive=None) as client:
 
@@ -80,6 +84,9 @@ class _Calls:
 
     async def call(self, number: str, size: int) -> float:
         return await self._measure(call(1, "length", {"values": None}), number, size)
+
+    async def refused(self, number: str, size: int) -> float:
+        return await self._measure(modern(1, "tools/list", {"cursor": None}), number, size)
 
     async def initialize(self, number: str, size: int) -> float:
         message = json.loads(hello(1))
