@@ -36,6 +36,14 @@ from support.growth import assert_linear
         ("npx -y -c x", "-c"),
         ("npm exec --call=x", "--call"),
         ("/usr/bin/env -S x", "-S"),
+        ("python3 --check-hash-based-pycs always -c x", "-c"),
+        ("bash --rcfile a.sh -c x", "-c"),
+        ("node --title a.js -e x", "-e"),
+        ("node --icu_data_dir a.js -e x", "-e"),
+        ("node --title= -e x", "-e"),
+        ("node --import data:text/javascript,x a.js", "data:"),
+        ("node --import=data:text/javascript,x a.js", "data:"),
+        ("deno run data:text/javascript,x", "data:"),
     ],
 )
 def test_code_in_the_words_is_found(line, option):
@@ -51,6 +59,7 @@ def test_code_in_the_words_is_found(line, option):
         ("python -m server -c x", []),
         ("node --import ./hook.js server.js -e", ["server.js"]),
         ("node -- server.js", ["server.js"]),
+        ("node --no-warnings server.js --url data:x -p 80", ["server.js"]),
         ("bash run.sh -c", ["run.sh"]),
         ("deno run --allow-net server.ts", ["server.ts"]),
         ("uv run --with mcp server.py", ["server.py"]),

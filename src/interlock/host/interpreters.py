@@ -15,6 +15,7 @@ from ..wire.patterns import pattern
 __all__ = ["base_name", "inline_code", "scripts_in"]
 
 _MAX_OPTIONS = 256  # words after an interpreter that are read; beyond it the rest is taken for code
+_DATA = "data:"  # a URL that is the code itself
 _ENDINGS = (".exe", ".cmd", ".bat", ".ps1")
 _VERSION = pattern(r"[0-9][0-9.]*t?(?:-dbg)?$")  # python3.14t, python3-dbg
 
@@ -38,13 +39,33 @@ class Interpreter(msgspec.Struct, frozen=True):
     """False: the first other word is a program or a package, not a file with code."""
 
 
-_SHELL = Interpreter(code="c", long=("--command",), valued="oO")
+_SHELL = Interpreter(code="c", long=("--command",), valued="oO", valued_long=("--rcfile", "--init-file"))
+_PYTHON = Interpreter(code="c", valued="WX", module="m", valued_long=("--check-hash-based-pycs",))
 _POWERSHELL = Interpreter(long=("-command", "-c", "-encodedcommand", "-enc", "-ec", "-e"))
-_LOADED = ("--require", "--import", "--loader", "--experimental-loader", "--env-file", "--conditions")
-_NODE = Interpreter(code="ep", long=("--eval", "--print"), valued="rC", valued_long=_LOADED, verbs=("run",))
+_OF_NODE = (
+    *("--require", "--import", "--loader", "--experimental-loader", "--env-file", "--env-file-if-exists"),
+    *("--conditions", "--input-type", "--experimental-default-type", "--title", "--icu-data-dir", "--openssl-config"),
+    *("--allow-fs-read", "--allow-fs-write", "--cpu-prof-dir", "--cpu-prof-interval", "--cpu-prof-name"),
+    *("--diagnostic-dir", "--disable-proto", "--disable-warning", "--dns-result-order", "--experimental-policy"),
+    *("--heap-prof-dir", "--heap-prof-interval", "--heap-prof-name", "--heapsnapshot-near-heap-limit"),
+    *(
+        "--heapsnapshot-signal",
+        "--inspect-port",
+        "--inspect-publish-uid",
+        "--localstorage-file",
+        "--max-http-header-size",
+    ),
+    *("--network-family-autoselection-attempt-timeout", "--policy-integrity", "--redirect-warnings", "--report-dir"),
+    *("--report-directory", "--report-filename", "--report-signal", "--secure-heap", "--secure-heap-min"),
+    *("--snapshot-blob", "--test-concurrency", "--test-name-pattern", "--test-reporter"),
+    *("--test-reporter-destination", "--test-shard", "--test-timeout", "--tls-cipher-list", "--tls-keylog"),
+    *("--trace-event-categories", "--trace-event-file-pattern", "--trace-require-module", "--unhandled-rejections"),
+    *("--use-largepages", "--watch-path", "--build-snapshot-config", "--experimental-sea-config"),
+)
+_NODE = Interpreter(code="ep", long=("--eval", "--print"), valued="rC", valued_long=_OF_NODE, verbs=("run",))
 _OF_UV = ("--with", "--python", "--project", "--env-file", "--from", "--directory", "--extra", "--group")
 _INTERPRETERS: dict[str, Interpreter] = {
-    **dict.fromkeys(("python", "pypy", "pythonw", "py", "ipython"), Interpreter(code="c", valued="WX", module="m")),
+    **dict.fromkeys(("python", "pypy", "pythonw", "py", "ipython"), _PYTHON),
     **dict.fromkeys(("node", "nodejs", "bun", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("sh", "bash", "dash", "zsh", "fish", "ksh"), _SHELL),
     **dict.fromkeys(("powershell", "pwsh"), _POWERSHELL),
@@ -98,12 +119,17 @@ def _read(interpreter: Interpreter, words: Sequence[str], at: int) -> tuple[str,
         word, at = words[at], at + 1
         if at > end:
             return word, ""
-        if word.partition("=")[0].lower() in interpreter.long:
-            return word.partition("=")[0], ""
+        option, equals, value = word.partition("=")
+        if option.lower() in interpreter.long:
+            return option, ""
+        is_valued = option.replace("_", "-") in interpreter.valued_long  # node takes both
+        if is_valued and not equals:
+            value, at = words[at] if at < len(words) else "", at + 1
+        if word.startswith(_DATA) or (is_valued and value.startswith(_DATA)):
+            return _DATA, ""  # node --import data:…, deno run data:…
         if word == "--":
             return "", words[at] if at < len(words) else ""
         if word.startswith("--") or word in interpreter.verbs:
-            at += word in interpreter.valued_long
             continue
         if not word.startswith(("-", "+")):  # a shell takes +x as well
             return "", word if interpreter.takes_script else ""
