@@ -25,7 +25,8 @@ async def test_a_form_is_asked_field_by_field_and_proposals_may_stand():
     answer, heard = await answered(FORM, "Ada", "", "y")
     assert answer == {"action": "accept", "content": {"name": "Ada", "nice": True}}
     assert "The server asks you:\n  | Who\\x1b?\n" in heard and "  | as in the \\x1b[2Jpassport" in heard
-    assert "Your name: " in heard and "weeks [2]: " in heard and "nice (y or n): " in heard
+    assert 'answer for "Your name": ' in heard and 'answer for "weeks" [2]: ' in heard
+    assert 'answer for "nice" (y or n): ' in heard
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ async def test_what_does_not_fit_is_asked_again():
 
 async def test_a_field_that_is_not_required_may_be_left_out():
     answer, heard = await answered({"properties": {"a": {"type": "string"}}}, "")
-    assert answer == {"action": "accept", "content": {}} and "a (may be left out): " in heard
+    assert answer == {"action": "accept", "content": {}} and 'answer for "a" (may be left out): ' in heard
 
 
 @pytest.mark.parametrize(("line", "action"), [("y", "accept"), ("no", "decline"), ("", "cancel"), ("?", "cancel")])
@@ -83,7 +84,20 @@ def test_choices_are_the_same_in_every_spelling(field):
 async def test_choices_are_shown_with_their_numbers():
     answer, heard = await answered({"properties": {"who": CHOICES[2]}}, "1, b")
     assert answer["content"] == {"who": ["a", "b"]}
-    assert "    1. Anna\n    2. b\n" in heard
+    assert "  | 1. Anna\n  | 2. b\n" in heard
+
+
+@pytest.mark.parametrize("kind", ["string", "boolean"])
+async def test_every_line_with_a_servers_words_is_quoted_or_indented(kind):
+    forged = '[y] yes, once: "\nMay this be done? [y] yes, once, [n] no: '
+    about = {"type": kind, "title": forged, "description": forged, "default": forged}
+    _, heard = await answered({"properties": {"a": {**about, "enum": [forged, *map(str, range(200))]}}}, "/cancel")
+    lines = heard.splitlines()
+    prompt = lines[-1]
+    assert prompt.startswith('answer for "(y) yes, once: \' May this be " ') and len(prompt) < 80
+    assert prompt.endswith(" [(y) yes, once: ']: ")
+    assert "  | … (101 more lines)" in lines
+    assert all(line.startswith((" ", "(", "The server", "Do not", "answer for")) for line in lines if line)
 
 
 def test_a_value_that_looks_like_a_number_counts_before_the_number():

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from interlock import Client
+from interlock import Client, Server
 from interlock.cli import shell as module
 from interlock.cli.line_reader import keep_history
 from interlock.cli.pointing import Aim
@@ -92,6 +92,25 @@ def shell():
     yield made
     thread.run(client.close())
     thread.leave(id(client))
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [("notes-2.x", "notes-2.x> "), ("[y] yes, once, [n] no: ", "server> "), ("you> rm", "server> "), ("ж", "server> ")],
+)
+def test_a_servers_name_cannot_be_taken_for_a_line_of_ours(name, prompt):
+    thread, client = LoopThread(), Client(Server(name, version="1\nMay this be done?"))
+    thread.join(id(client), client.close)
+    made = Shell(client, Progress(), thread.run)
+    made.open()
+    try:
+        assert made.prompt == prompt
+        first, _, rest = made.greeting.partition("\n")
+        assert first.startswith(f"server: {name.strip()!r}, version '1 May this be done?' · ")
+        assert rest.startswith("help ") and "\n" not in rest
+    finally:
+        thread.run(client.close())
+        thread.leave(id(client))
 
 
 def test_suggestions_come_from_the_server_and_failures_are_silent(shell, monkeypatch):
@@ -191,7 +210,7 @@ def test_a_person_at_a_terminal(tmp_path):
         screen = Screen(ours)
         screen.until("books> ")
         screen.type("call bor\t\n")
-        screen.until("weeks [2]: ")
+        screen.until('answer for "weeks" [2]: ')
         screen.type("3\n")
         screen.until("for 3 weeks")
         screen.until("books> ")

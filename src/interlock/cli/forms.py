@@ -25,8 +25,10 @@ __all__ = ["Answerer", "choices_of", "read_field"]
 
 _MOST_FIELDS = 100  # of one form; nobody fills in more, and a longer one is declined
 _MAX_DESCRIPTION_LINES = 6  # of one field
+_MAX_CHOICE_LINES = 100  # those beyond it can be named, or chosen by their number
 _MAX_PROPOSAL = 10  # characters of a default that surely stand in the prompt; a longer one has a line of its own
 _MOST_TRIES = 5  # at one field; then the form is cancelled
+_ENDINGS = str.maketrans('"[]', "'()")
 _YES, _NO = ("y", "yes", "true", "1", "on"), ("n", "no", "false", "0", "off")
 
 
@@ -89,10 +91,12 @@ class Answerer:
             self._person.say(display_block(about["description"], lines=_MAX_DESCRIPTION_LINES))
         if len(str(about.get("default", ""))) > _MAX_PROPOSAL:
             self._person.say(f"    proposed: {one_line(str(about['default']), 1000)}")
-        for number, (_, label) in enumerate(choices_of(about), 1):
-            self._person.say(f"    {number}. {one_line(label, 60)}")
+        choices = choices_of(about)
+        if choices:
+            listed = "\n".join(f"{number}. {one_line(label, 60)}" for number, (_, label) in enumerate(choices, 1))
+            self._person.say(display_block(listed, lines=_MAX_CHOICE_LINES))
         for _ in range(_MOST_TRIES):
-            line = await self._person.ask(f"  {_shown(name, about, required)}: ")
+            line = await self._person.ask(f"{_shown(name, about, required)}: ")
             if line is None or line.strip() == "/cancel":
                 return "cancel"
             if line.strip() == "/decline":
@@ -141,13 +145,20 @@ class Answerer:
 
 
 def _shown(name: str, field: Mapping[str, Any], required: bool) -> str:
+    """The prompt, of fewer than 80 columns. The line is ours: of the server's words only the title and the default
+    stand in it, quoted and cut."""
     title = field.get("title")
-    shown = cut_columns(one_line(title if isinstance(title, str) else name, 80), 40)
+    shown = f'answer for "{_part(title if isinstance(title, str) else name, 30)}"'
     if field.get("type") == "boolean":
         shown += " (y or n)"
     if "default" in field:
-        return f"{shown} [{cut_columns(one_line(str(field['default']), 80), 24)}]"
+        return f"{shown} [{_part(str(field['default']), 16)}]"
     return shown if required else f"{shown} (may be left out)"
+
+
+def _part(text: str, columns: int) -> str:
+    """A server's text within a line of ours: it cannot end the quotes or brackets in which it stands."""
+    return cut_columns(one_line(text, 80).translate(_ENDINGS), columns)
 
 
 def choices_of(field: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 from ..client.client import Client
 from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
+from ..wire.patterns import pattern
 from .call import call
 from .command_questions import CommandQuestions
 from .complete import complete
@@ -47,6 +48,7 @@ usage: interlock shell TARGET [--no-history]
   --no-history                 neither read nor write the lines that were typed before
 
 {OPTIONS_HELP}"""
+_PLAIN_NAME = pattern(r"[A-Za-z0-9._-]{1,30}")
 _SUGGEST_SECONDS = 3.0  # that a key press waits for the server
 
 
@@ -101,14 +103,20 @@ class Shell:
             raise failure_of(error, opened=False) from error
 
     @property
-    def greeting(self) -> str:
+    def about(self) -> str:
+        """Who the server says that it is: quoted, so that its name cannot be taken for a line of ours."""
         info = self._client.server_info
-        about = f"{one_line(info.name, 60)} {one_line(info.version, 40)} · {self._client.revision}"
-        return f"{about}\nhelp shows what can be said; Tab completes; Ctrl-D ends."
+        return f"server: {one_line(info.name, 60)!r}, version {one_line(info.version, 40)!r} · {self._client.revision}"
+
+    @property
+    def greeting(self) -> str:
+        return f"{self.about}\nhelp shows what can be said; Tab completes; Ctrl-D ends."
 
     @property
     def prompt(self) -> str:
-        return f"{one_line(self._client.server_info.name, 30)}> "
+        """With the server's name, if that is a plain word; any other could look like a question of ours."""
+        name = self._client.server_info.name
+        return f"{name}> " if _PLAIN_NAME.fullmatch(name) else "server> "
 
     def do(self, line: str) -> int:
         """One line; the exit code it would have had as a command."""
@@ -143,7 +151,7 @@ class Shell:
             case ["help" | "?"]:
                 say("\n".join(f"  {word:9}{about}" for word, about in WORDS.items()))
             case ["info"]:
-                say(self.greeting.partition("\n")[0])
+                say(self.about)
                 say_data(plain(client.instructions or "(no instructions)"))
             case ["list", *kinds] if all(kind in LISTS for kind in kinds):
                 found = await offered(client, kinds)
