@@ -60,7 +60,7 @@ async def test_a_whole_talk(folder):
         await answer("It says: 42")
         await answer("you> ", "hello")
         await answer("[n] no: ", "y")
-        await answer("name: ", "Ann")
+        await answer('answer for "name": ', "Ann")
         await answer("[n] send nothing: ", "y")
         await answer("It says: Hello Ann")
         await answer("you> ", "brief")

@@ -146,7 +146,7 @@ async def ask(ctx: Context) -> str:
 """
     )
     async with Sitting("-m", "interlock", "call", "form.py", "ask") as sitting:
-        await sitting.sees("name: ")
+        await sitting.sees('answer for "name": ')
         sitting.type("Ann\n")
         await sitting.process.wait()
         await sitting.ends()
