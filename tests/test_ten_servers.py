@@ -68,7 +68,8 @@ def greedy():
 asked = answer
 def answer(request):
     if "method" not in request:
-        note(ANSWERS, str(request.get("error", {}).get("code", "given")))
+        given = request["result"] if "result" in request else request["error"]["code"]
+        note(ANSWERS, json.dumps(given).replace(" ", ""))
     asked(request)
 """
 TOOLS = {
@@ -189,7 +190,7 @@ async def nothing_unapproved_runs(ten):
     assert "changes__read" not in ten.host.catalogue.tools
     answer = await ten.host.use_tool("changes__read", {})
     assert answer.is_error and "in quarantine: it changed" in answer.text and ten.called("changes") == ["read"]
-    assert ten.answers == ["-32601"] * 3 and not ten.user.seen
+    assert sorted(ten.answers) == ["-32601", "-32601", '{"roots":[]}'] and not ten.user.seen
     assert ten.called("good1") and not ten.called("many") and not ten.called("hangs")
 
 
