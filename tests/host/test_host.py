@@ -424,8 +424,8 @@ async def test_what_servers_log_is_told_from_a_level_on():
     assert [notice.name for notice in user.notices if notice.kind == "log"] == ["error"]
 
 
-@pytest.mark.parametrize("asks_first", [True, False])
-async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+def rooted():
+    """A server of the handshake era that looks at its roots, and the changes it was told of."""
     told = []
     server = Server("s")
 
@@ -437,7 +437,13 @@ async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, ask
     async def changed():
         told.append("changed")
 
-    async with Host({"s": Seat(server, revision="2025-11-25")}, policy=ALL, user=ScriptedUser(True)) as host:
+    return {"s": Seat(server, revision="2025-11-25")}, told
+
+
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+    servers, told = rooted()
+    async with Host(servers, policy=ALL, user=ScriptedUser(True)) as host:
         if asks_first:
             assert (await host.call_tool("s__look")).text == ""
         await host.roots.set([tmp_path])
@@ -446,19 +452,8 @@ async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, ask
 
 
 async def test_roots_are_told_and_their_changes_too(tmp_path):
-    told = []
-    server, user = Server("s"), ScriptedUser(True)
-
-    @server.tool
-    async def look(ctx: Context) -> str:
-        return ",".join(root.uri for root in await ctx.roots())
-
-    @server.notification("notifications/roots/list_changed")
-    async def changed():
-        told.append("changed")
-
-    seats = {"s": Seat(server, revision="2025-11-25")}
-    async with Host(seats, policy=ALL, user=user, roots=[tmp_path]) as host:
+    servers, told = rooted()
+    async with Host(servers, policy=ALL, user=ScriptedUser(True), roots=[tmp_path]) as host:
         assert (await host.call_tool("s__look")).text == tmp_path.resolve().as_uri()
         (tmp_path / "more").mkdir()
         await host.roots.set([tmp_path / "more"])
