@@ -11,7 +11,7 @@ from interlock.host.audit import MemoryAudit
 from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
 from interlock.host.host import Host
-from interlock.host.members import MemberChange, Seat
+from interlock.host.members import MemberChange, Seat, Unavailable
 from interlock.host.policy import Policy, Rule
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import ConnectionEnded, LocalError
@@ -373,6 +373,16 @@ async def test_events_can_be_followed():
         pass
     kinds = [type(event).__name__ for event in [event async for event in following]]
     assert {"MemberChange", "CatalogueChange"} <= set(kinds)
+
+
+async def test_a_server_that_dies_at_its_start_is_told_on_one_line_with_its_own_words_first(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "k")
+    user, dying = ScriptedUser(True), "import sys; sys.exit('no such table\\n')"
+    async with Host({"s": [sys.executable, "-S", "-c", dying]}, policy=ALL, user=user) as host:
+        (told,) = [text for text in user.told("server") if "failed" in text]
+        assert "it wrote last: no such table; variables of your environment" in told and "\\n" not in told
+        with pytest.raises(Unavailable, match="no such table; variables of"):
+            await host.members["s"].connected()
 
 
 async def test_a_screen_that_fails_harms_nobody(caplog):
