@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from statistics import median
 from time import monotonic
 from typing import Any
@@ -33,7 +33,7 @@ from ..transport.http_line import HttpLine
 from ..transport.sse_session import SseSession
 from ..wire.errors import AuthorizationFailed, AuthRequired, InterlockError, LoginRequired, MethodNotFound, Refused
 from .causes import Cause, cause_of, is_elsewhere, unreachable
-from .connecting import client_of
+from .connecting import can_log_in, client_of
 from .lint import Remark, State, lint_prompts, lint_resources, lint_templates, lint_tools
 from .list_all import LISTS, list_one
 from .pointing import Aim
@@ -163,9 +163,9 @@ class Checkup:
         self._found("target", "ok", said)
 
     async def _open(self, client: Client) -> None:
-        began = monotonic()
+        began, what = monotonic(), "the server to start and answer" if self._command else "the server to answer"
         try:
-            async with self._waiting_for("the server to start and answer" if self._command else "the server to answer"):
+            async with nullcontext() if can_log_in(self._options) else self._waiting_for(what):
                 await client.open()
         except InterlockError as error:
             await self._not_opened(error)
@@ -310,7 +310,7 @@ class Checkup:
         except Refused as error:
             self._found("errors", "warn", f"a method that does not exist is refused with {error.code}", todo)
         except InterlockError as error:
-            self._found("errors", "fail", f"a method that does not exist: {one_line(str(error), 300)}", todo)
+            self._found("errors", "fail", f"a method that does not exist: {one_line(error.summarize(), 300)}", todo)
 
     # --- how fast, and how it ends ----------------------------------------------------------------
 
@@ -323,7 +323,9 @@ class Checkup:
                     await client.ping()
                 times.append(monotonic() - began)
         except InterlockError as error:
-            self._found("timing", "fail", f"a ping fails: {one_line(str(error), 300)}", "answer pings at any time")
+            self._found(
+                "timing", "fail", f"a ping fails: {one_line(error.summarize(), 300)}", "answer pings at any time"
+            )
             return
         answer = median(times)
         said = f"opened in {self._seconds:.2f} s, an answer takes {answer * 1000:.1f} ms"
