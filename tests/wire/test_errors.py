@@ -158,7 +158,7 @@ def test_a_dead_child_tells_how_it_died_once():
 
 def test_what_a_dead_child_wrote_comes_before_what_it_was_not_given():
     """The process tells the cause; a variable is a guess."""
-    end = PeerClosed("it exited", exit_code=3, stderr="Traceback\nboom\n\n")
+    end = PeerClosed("it exited", exit_code=3, stderr="Traceback\nboom\n+-----\n\n")
     end.withheld = ("SOME_TOKEN",)
     for text in (str(end), end.explain()):
         assert text.index("boom") < text.index("SOME_TOKEN")

@@ -118,7 +118,8 @@ class InterlockError(Exception):
     def summarize(self) -> str:
         """One line: what happened, the last line that the server process wrote, and what it was not given. The process
         chooses the words: escape them before they are shown."""
-        last = next((line.strip() for line in reversed(self.stderr.splitlines()) if line.strip()), "")
+        lines = (line.strip() for line in reversed(self.stderr.splitlines()))
+        last = next((line for line in lines if any(map(str.isalnum, line))), "")  # not the frame of an exception group
         said = (str(self).partition("\n")[0], last and f"it wrote last: {last}", self.describe_withheld())
         return "; ".join(filter(None, said))
 
