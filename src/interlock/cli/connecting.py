@@ -70,6 +70,7 @@ OPTIONS: dict[str, Kind] = {
     "bearer": "text",
     "auth": "text",
     "allow-host": "texts",
+    "allow-folder": "texts",
     "env": "texts",
     "cwd": "text",
 }
@@ -88,6 +89,7 @@ options of the connection:
   --bearer VARIABLE            send the token that is in this environment variable
   --auth browser|paste         log in where the server wants it; tokens are kept and used again
   --allow-host HOST            a host that may be spoken to without TLS; once for each
+  --allow-folder FOLDER        a configuration may read files below it (${file:…}, envFile); once for each
   --env NAME[=VALUE]           give the server's process this variable; once for each
   --cwd FOLDER                 start the server's process there
   --log LEVEL                  show what the server logs, from this level on, on stderr
