@@ -122,9 +122,8 @@ class Checkup:
         target = self._aim.target
         if isinstance(target, ServerEntry):
             resolved = target.resolve()
-            assert resolved.url is not None
-            label = label_of(resolved.url.shown)
-            if label != label_of(resolved.url.value):
+            label = label_of(resolved.shown_url)
+            if label != label_of(resolved.address()[0]):
                 return one_line(label, 200), True
         return one_line(host, 100), False
 

@@ -21,7 +21,7 @@ import msgspec
 from ..transport.child import Command
 from ..wire.display import display
 from .config_text import ConfigError, check_depth, members_in, read_text, variables_in
-from .config_values import Filled, Input, Inputs, Lookup, Values, looks_secret, plain_text
+from .config_values import Filled, Input, Inputs, Lookup, Values, looks_secret, plain_text, redact_template
 
 __all__ = ["SECTIONS", "Config", "ConfigError", "NoSection", "ResolvedEntry", "ServerEntry", "entry_in", "read_config"]
 
@@ -76,6 +76,11 @@ class ResolvedEntry(msgspec.Struct, frozen=True, kw_only=True):
             cwd=None if self.cwd is None else self.cwd.value,
             hide=tuple(sorted(hidden, key=len, reverse=True)),
         )
+
+    @property
+    def shown_url(self) -> str:
+        """The URL with its references as they are written, and without what looks like a secret beside them."""
+        return "" if self.url is None else redact_template(self.url.shown)
 
     def address(self) -> tuple[str, dict[str, str]]:
         assert self.url is not None

@@ -94,19 +94,16 @@ def _of_entry(
         entry.command()
         return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
     from ..transport.endpoints import Endpoint, endpoint_of, hide_references
-    from .config_values import redact_template
     from .http_target import HttpTarget
 
     hosts = allowed_hosts if isinstance(allowed_hosts, str) else tuple(allowed_hosts)
 
     def endpoint() -> Endpoint:
         resolved = entry.resolve()
-        assert resolved.url is not None
-        url, own = resolved.address()
-        shown, found = redact_template(resolved.url.shown), resolved.references
+        (url, own), found = resolved.address(), resolved.references
         try:
             sent = {**own, **(headers or {})}
-            return endpoint_of(url, sent, allowed_hosts=hosts, shown=shown, references=found)
+            return endpoint_of(url, sent, allowed_hosts=hosts, shown=resolved.shown_url, references=found)
         except LocalError as error:
             raise ConfigError(f"{entry.at}: {hide_references(str(error), found)}") from None
 
