@@ -5,6 +5,7 @@ Nothing here can hang: a watchdog ends the server process at its deadline, and t
 """
 
 import gc
+import math
 import os
 import subprocess
 import threading
@@ -15,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter, perf_counter_ns
 
-from messages import Era, check_answers, check_hello, prepared_calls
+from messages import MAX_CALLS, MAX_CALLS_PER_SECOND, Era, check_answers, check_hello, prepared_calls
 
 IN_FLIGHT = 64
 _READ_SIZE = 1 << 20
@@ -26,7 +27,7 @@ _EXIT_SECONDS = 3.0  # from the end of a server's output to its exit code
 _STILL_GROWING = 1.1
 _STEADY_BLOCKS = 2
 _WARM_UP_BLOCKS = 16
-_WARM_UP_CALLS = 60_000
+WARM_UP_CALLS = 60_000
 
 
 class DriverError(Exception):
@@ -100,7 +101,7 @@ class Driver:
 
     def __init__(self, command: Sequence[str], cwd: Path, era: Era, deadline_seconds: float) -> None:
         self._era = era
-        self._calls = prepared_calls(era)
+        self._calls = prepared_calls(era, 1)
         self._next = 0  # index of the next prepared call; its id is one more
         self._deadline_seconds = deadline_seconds
         self._overdue = False
@@ -159,13 +160,13 @@ class Driver:
 
     def warm_up(self, block_seconds: float) -> None:
         """Calls in blocks until two blocks in a row were not faster than the best before them."""
-        last = min(self._next + _WARM_UP_CALLS, len(self._calls))
+        last = self._next + WARM_UP_CALLS
         until_steady(lambda: self.pipelined_per_second(block_seconds, last - self._next) if self._next < last else None)
 
     def pipelined_per_second(self, seconds: float, at_most: int | None = None) -> float:
         """Calls per second with IN_FLIGHT calls always under way, for so long or for so many calls."""
         first = self._next
-        last = len(self._calls) if at_most is None else min(len(self._calls), first + at_most)
+        last = self._prepare(seconds, at_most)
         chunks: list[bytes] = []
         with no_garbage_collection():
             sent, elapsed = self._keep_in_flight(chunks, last, seconds)
@@ -178,8 +179,6 @@ class Driver:
         calls, read, write = self._calls, os.read, self._write
         answered = self._next
         sent = min(self._next + IN_FLIGHT, last)
-        if sent == answered:
-            raise DriverError("no prepared calls left")
         started = perf_counter()
         write(b"".join(calls[answered:sent]))
         while answered < sent:
@@ -197,7 +196,7 @@ class Driver:
     def sequential_p50_us(self, seconds: float, at_most: int | None = None) -> float:
         """The median time from writing one call to its whole answer, one call at a time."""
         first = self._next
-        last = len(self._calls) if at_most is None else min(len(self._calls), first + at_most)
+        last = self._prepare(seconds, at_most)
         times: list[int] = []
         answers: list[bytes] = []
         with no_garbage_collection():
@@ -212,6 +211,15 @@ class Driver:
                 self._next += 1
         check_answers(answers, first + 1, len(answers), self._era)
         return median(times) / 1e3
+
+    def _prepare(self, seconds: float, at_most: int | None) -> int:
+        """The end of a block that is so long, or has so many calls; these are prepared now, before the clock runs."""
+        count = math.ceil(seconds * MAX_CALLS_PER_SECOND) if at_most is None else at_most
+        last = min(self._next + count, MAX_CALLS)
+        if last <= self._next:
+            raise DriverError(f"too many calls of one server (limit {MAX_CALLS:,})")
+        prepared_calls(self._era, last)
+        return last
 
     def memory_after(self, calls: int) -> Memory:
         """Memory once the process has answered exactly so many calls: take it before the timed measures."""

@@ -7,7 +7,7 @@ checked afterwards. Nothing here can hang: every wait on a socket has the deadli
 import select
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter, perf_counter_ns, process_time, sleep
@@ -26,7 +26,7 @@ from driver import (
 )
 from http_connection import Connection
 from http_loads import Load, Talk, calls
-from http_messages import ROUNDS, AskedCall, check_asked
+from http_messages import MAX_POSTS_PER_SECOND, ROUNDS, AskedCall, check_asked
 from messages import STATELESS
 from open_loop import Paced
 
@@ -52,8 +52,9 @@ class HttpDriver:
         self._deadline = perf_counter() + deadline_seconds
         self._deadline_seconds = deadline_seconds
         self._connections: list[Connection] = []
-        self._load = Load([], _unchecked)
-        self._next = 0
+        self._load = Load(_unprepared, _unchecked)
+        self._next = 0  # calls of this load so far: the number of the next one is one more
+        self._block: Iterator[bytes] = iter(())
         self.busy = 0.0  # the driver's own share of the time of the last block
         with on_server_core():
             self._child = subprocess.Popen(
@@ -97,11 +98,6 @@ class HttpDriver:
                 connection.socket.close()
                 self._connections[place] = Connection(self.port, self._deadline_seconds)
 
-    @property
-    def left(self) -> int:
-        """Prepared calls that were not made yet."""
-        return len(self._load.posts) - self._next
-
     def exchange(self, request: bytes) -> bytes:
         return self._connections[0].exchange(request)
 
@@ -132,6 +128,7 @@ class HttpDriver:
         """Calls per second with one call under way on every connection."""
         self._renew()
         first = self._next
+        self._block = self._prepare(seconds)
         responses: list[bytes] = []
         with no_garbage_collection():
             used = process_time()
@@ -145,6 +142,11 @@ class HttpDriver:
         with before_others(self._child.pid):
             return self.per_second(seconds)
 
+    def _prepare(self, seconds: float) -> Iterator[bytes]:
+        """The next calls, more than can be made in so long."""
+        count = max(1, int(seconds * MAX_POSTS_PER_SECOND))
+        return iter(self._load.posts(range(self._next + 1, self._next + count + 1)))
+
     def _keep_busy(self, responses: list[bytes], seconds: float) -> float:
         poll = select.epoll()
         waiting = {connection.socket.fileno(): connection for connection in self._connections}
@@ -155,7 +157,7 @@ class HttpDriver:
             if not self._post(connection, started + seconds):
                 del waiting[number]
         if not waiting:
-            raise DriverError("no prepared calls left")
+            raise DriverError(f"no call was made within {seconds:g} s")
         try:
             self._serve(poll, waiting, responses, started + seconds)
         finally:
@@ -177,9 +179,10 @@ class HttpDriver:
 
     def _post(self, connection: Connection, end: float) -> bool:
         """Post the next call, unless the block is over."""
-        if self._next >= len(self._load.posts) or perf_counter() >= end:
+        request = next(self._block, None) if perf_counter() < end else None
+        if request is None:
             return False
-        connection.socket.sendall(self._load.posts[self._next])
+        connection.socket.sendall(request)
         self._next += 1
         return True
 
@@ -188,9 +191,7 @@ class HttpDriver:
         self._renew()
         first, lead = self._next, int(rate * _LEAD_SECONDS)
         count = lead + max(1, int(rate * seconds))
-        if self.left < count:
-            raise DriverError("no prepared calls left")
-        posts = self._load.posts[first : first + count]
+        posts = self._load.posts(range(first + 1, first + count + 1))
         paced = Paced(self._connections, posts, rate, self._deadline, own_core=CORES is not None)
         before = waited_for_core(self._child.pid)
         with before_others(self._child.pid) as paced.first:
@@ -211,11 +212,12 @@ class HttpDriver:
         asked: list[int] = []
         kept: list[list[bytes]] = []
         sums: list[bytes] = []
-        first, end = self._next, perf_counter() + seconds
+        first, posts = self._next, self._prepare(seconds)
         with no_garbage_collection():
-            while perf_counter() < end and self._next < len(self._load.posts):
+            end = perf_counter() + seconds
+            while perf_counter() < end and (request := next(posts, None)) is not None:
                 started = perf_counter_ns()
-                sums.append(connection.exchange(self._load.posts[self._next]))
+                sums.append(connection.exchange(request))
                 between = perf_counter_ns()
                 kept.append(_ask(connection, call))
                 plain.append(between - started)
@@ -234,6 +236,10 @@ def _ask(connection: Connection, call: AskedCall) -> list[bytes]:
         response = connection.exchange(call.request(number, response))
         responses.append(response)
     return responses
+
+
+def _unprepared(numbers: range) -> list[bytes]:
+    raise DriverError("nothing was said about what is to be posted")
 
 
 def _unchecked(responses: list[bytes], first: int, count: int) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from http_messages import (
     check_progress,
     messages_of,
-    prepared_posts,
-    prepared_session_posts,
+    prepare_posts,
+    prepare_session_posts,
     session_of,
     session_post,
 )
@@ -19,9 +20,9 @@ _NO_SESSION = b"0123456789abcdef0123456789abcdef"  # as long as one, for an appl
 
 @dataclass(frozen=True)
 class Load:
-    """Prepared requests, and the check of their responses: of which, the number of the first, and how many."""
+    """Requests of given numbers, and the check of their responses: of which, the number of the first, and how many."""
 
-    posts: list[bytes]
+    posts: Callable[[range], list[bytes]]
     check: Callable[[list[bytes], int, int], None]
 
 
@@ -39,8 +40,8 @@ def calls(era: Era) -> Talk:
             check_answers(messages_of(responses), first, count, era)
 
         if era is STATELESS:
-            return Load(prepared_posts(port), check)
-        return Load(prepared_session_posts(port, open_session(port, exchange)), check)
+            return Load(partial(prepare_posts, port), check)
+        return Load(partial(prepare_session_posts, port, open_session(port, exchange)), check)
 
     return begin
 
@@ -49,8 +50,9 @@ def nothing(era: Era) -> Talk:
     """The same requests for an application that answers all of them with the same bytes."""
 
     def begin(port: int, exchange: Exchange) -> Load:
-        posts = prepared_posts(port) if era is STATELESS else prepared_session_posts(port, _NO_SESSION)
-        return Load(posts, _check_fixed)
+        if era is STATELESS:
+            return Load(partial(prepare_posts, port), _check_fixed)
+        return Load(partial(prepare_session_posts, port, _NO_SESSION), _check_fixed)
 
     return begin
 
@@ -63,9 +65,10 @@ def slow_calls(era: Era) -> Talk:
             check_answers(messages_of(responses), first, count, era)
             check_progress(responses, STEPS)
 
+        slow = {"tool": "add_slowly", "progress": True}
         if era is STATELESS:
-            return Load(prepared_posts(port, "add_slowly", True), check)
-        return Load(prepared_session_posts(port, open_session(port, exchange), "add_slowly", True), check)
+            return Load(partial(prepare_posts, port, **slow), check)
+        return Load(partial(prepare_session_posts, port, open_session(port, exchange), **slow), check)
 
     return begin
 

@@ -10,8 +10,8 @@ _HEAD_END = b"\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
 _STATE_BEGIN = b'"requestState":"'
 
-# Calls prepared per server process; when they are used up, a block ends early.
-PREPARED_POSTS = 120_000
+# More than the driver posts: so many requests are prepared before each block, and forgotten after it.
+MAX_POSTS_PER_SECOND = 100_000
 
 
 @dataclass(frozen=True)
@@ -48,24 +48,26 @@ def listen_post(port: int) -> bytes:
     return post(port, "", body).replace(b"tools/call\r\nMcp-Name: \r\n", b"subscriptions/listen\r\n", 1)
 
 
-def prepared_posts(port: int, tool: str = "add", progress: bool = False) -> list[bytes]:
-    """Calls 1, 2, 3 …; call n asks for n + 1."""
-    return [post(port, tool, body) for body in _bodies(STATELESS, tool, progress)]
+def prepare_posts(port: int, numbers: range, tool: str = "add", progress: bool = False) -> list[bytes]:
+    """The calls of these numbers; call n asks for n + 1."""
+    return [post(port, tool, body) for body in _bodies(STATELESS, numbers, tool, progress)]
 
 
-def prepared_session_posts(port: int, session: bytes, tool: str = "add", progress: bool = False) -> list[bytes]:
-    return [session_post(port, body, session) for body in _bodies(HANDSHAKE, tool, progress)]
+def prepare_session_posts(
+    port: int, session: bytes, numbers: range, tool: str = "add", progress: bool = False
+) -> list[bytes]:
+    return [session_post(port, body, session) for body in _bodies(HANDSHAKE, numbers, tool, progress)]
 
 
-def _bodies(era: Era, tool: str, progress: bool) -> Iterable[bytes]:
+def _bodies(era: Era, numbers: range, tool: str, progress: bool) -> Iterable[bytes]:
     template = era.call_template.rstrip().replace(b'"add"', b'"%b"' % tool.encode())
     if not progress:
-        return (template % (number, number) for number in range(1, PREPARED_POSTS + 1))
+        return (template % (number, number) for number in numbers)
     begin, found, end = template.partition(b'"_meta":{')
     token = b'"progressToken":%d'
     with_token = begin + found + token + b"," + end if found else template[:-2] + b',"_meta":{' + token + b"}}}"
     # The token stands behind the arguments, so the numbers come in this order.
-    return (with_token % (number, number, number) for number in range(1, PREPARED_POSTS + 1))
+    return (with_token % (number, number, number) for number in numbers)
 
 
 def session_of(response: bytes) -> bytes:

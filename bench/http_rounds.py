@@ -18,7 +18,6 @@ MANY = 128
 PACED_CONNECTIONS = MANY // 2
 _NAMES = {STATELESS: "http", HANDSHAKE: "http-session"}
 _PACED = ("interlock", "empty-asgi")  # at the same rate: ours, and what HTTP alone takes
-_CALLS_OF_A_TURN = 30_000  # at most: half a second at 60,000 a second, more than anything here does
 
 
 def _told(runs: list[Paced], awake: str, middle: float) -> str:
@@ -124,15 +123,11 @@ class OverHttp(Rounds):
         loses a third of its speed within seconds, and half of what it was a minute ago may be all there is."""
         plan, ours, half = self._plan, turns.of(_PACED[0]), HalfRate()
 
-        def anew(guest: Guest) -> None:
-            guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS)
-
         def take(guest: Guest) -> None:
             runs[guest.contestant.name].append(guest.driver.paced(half.rate, plan.paced_seconds))
 
-        turns.each(turns.guests, anew)
+        turns.each(turns.guests, lambda guest: guest.driver.begin(_talk(guest.contestant, era), PACED_CONNECTIONS))
         for _ in range(plan.paced_windows):
-            turns.each([guest for guest in turns.guests if guest.driver.left < _CALLS_OF_A_TURN], anew)
             turns.each(ours, lambda guest: half.tried(guest.driver.reaches(plan.reach_seconds)))
             if not half.known or any(guest.failed for guest in turns.guests):
                 return  # there is no rate to compare at, or nobody to compare with

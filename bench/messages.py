@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
-# Calls prepared per server process: enough for the warm-up and for two seconds of the driver's own ceiling.
-PREPARED_CALLS = 800_000
+# Before each block as many calls are prepared as it takes at this rate, which the driver does not reach.
+MAX_CALLS_PER_SECOND = 600_000
+# Calls of one server process: a warm-up and all windows of a round at that rate. They would take 450 MB of the driver's
+# memory; the answers that the null server prepares take 210 MB of its own.
+MAX_CALLS = 1_500_000
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,19 @@ def listing(era: Era) -> Era:
     return replace(era, call_template=template, lists=LISTED)
 
 
-@lru_cache(maxsize=4)
-def prepared_calls(era: Era) -> list[bytes]:
-    """Calls 1, 2, 3 …; call n asks for n + 1, so that an answer that went to the wrong call is noticed."""
-    return [era.call_template % (number, number) for number in range(1, PREPARED_CALLS + 1)]
+@cache
+def _calls(era: Era) -> list[bytes]:
+    return []
+
+
+def prepared_calls(era: Era, count: int) -> list[bytes]:
+    """Calls 1, 2, 3 …, at least so many, in one list for all servers.
+
+    Call n asks for n + 1, so that an answer that went to the wrong call is noticed.
+    """
+    calls = _calls(era)
+    calls += [era.call_template % (number, number) for number in range(len(calls) + 1, count + 1)]
+    return calls
 
 
 class WrongAnswer(Exception):

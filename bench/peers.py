@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driver import clean_environment
-from messages import HANDSHAKE, PREPARED_CALLS, STATELESS, Era
+from messages import HANDSHAKE, MAX_CALLS, STATELESS, Era
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SERVERS = REPOSITORY / "bench" / "servers"
@@ -209,7 +209,7 @@ def _typescript(name: str, title: str, package: str, eras: tuple[Era, ...]) -> C
 
 
 def _null() -> Contestant:
-    command = (sys.executable, str(SERVERS / "null_server.py"), str(PREPARED_CALLS))
+    command = (sys.executable, str(SERVERS / "null_server.py"), str(MAX_CALLS))
     return Contestant("null", "null", "no server (driver's ceiling)", command, (STATELESS,), "-")
 
 

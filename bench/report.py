@@ -165,6 +165,14 @@ def tables(run: Run) -> list[str]:
     return lines[:-1]
 
 
+def failures(run: Run) -> list[str]:
+    """A line for each row that failed, also after some samples. A page with such rows is not written."""
+    return [
+        f"failed: {' '.join(filter(None, (key.measure, key.contestant, key.era)))}: {reason}"
+        for key, reason in run.samples.failures.items()
+    ]
+
+
 def document(run: Run) -> str:
     """docs/benchmarks.md: no word of it is written by hand."""
     head = [

@@ -7,6 +7,7 @@ python bench/run.py --write    also rewrite docs/benchmarks.md
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from time import perf_counter
 
@@ -16,6 +17,8 @@ from measures import SELECTABLE, Bench
 from peers import GROUPS, REPOSITORY, set_up
 from plans import FULL, QUICK
 from samples import Samples
+
+PAGE = REPOSITORY / "docs" / "benchmarks.md"
 
 
 def _names(allowed: tuple[str, ...]) -> Callable[[str], list[str]]:
@@ -50,7 +53,8 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
+def main() -> int:
+    """1 where a measure failed: the page keeps its figures then, and the tables go to the terminal only."""
     arguments = _arguments()
     cores = os.cpu_count() or 1
     plan = QUICK if arguments.quick else FULL
@@ -71,10 +75,16 @@ def main() -> None:
     )
     print(f"\n{report.machine_line(run)} Took {perf_counter() - started:.0f} s.\n")
     print("\n".join(report.tables(run)))
-    if arguments.write:
-        (REPOSITORY / "docs" / "benchmarks.md").write_text(report.document(run), encoding="utf-8")
+    failed = report.failures(run)
+    for line in failed:
+        print(line, file=sys.stderr)
+    if arguments.write and not failed:
+        PAGE.write_text(report.document(run), encoding="utf-8")
         print("\nwrote docs/benchmarks.md")
+    elif arguments.write:
+        print("\ndocs/benchmarks.md was not written: see what failed above, or leave it out (--only, --peers)")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,7 +4,6 @@ granian."""
 import asyncio
 import os
 import signal
-import socket
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -15,7 +14,7 @@ from starlette.routing import Mount, Route
 
 from interlock import Context, LocalError, Server
 from support.asgi import call_tool, message, post
-from support.http_socket import connection, http
+from support.http_socket import connection, find_free_port, http, wait_until_listening
 from support.sessions import OverSession
 
 LISTEN = message("subscriptions/listen", "L", notifications={"toolsListChanged": True})
@@ -94,11 +93,6 @@ async def test_mounted_it_is_for_loopback_names_until_others_are_said():
 # --- under other servers ---
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
 def words(kind, port):
     return {
         "uvicorn": ["uvicorn", "support.anywhere:framework", "--port", str(port), "--log-level", "warning"],
@@ -134,7 +128,7 @@ class Running:
 @asynccontextmanager
 async def running(words_of):
     """What the words for a port start: its workers are in its process group."""
-    port = free_port()
+    port = find_free_port()
     command = words_of(port)
     paths = os.pathsep.join([os.path.dirname(__file__), *sys.path])
     pipe = asyncio.subprocess.PIPE
@@ -148,23 +142,12 @@ async def running(words_of):
         start_new_session=True,
     )
     try:
-        await until_it_listens(process, port)
+        await wait_until_listening(process, port)
         yield Running(process, port)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.communicate()
-
-
-async def until_it_listens(process, port):
-    async with asyncio.timeout(WAIT):
-        while process.returncode is None:
-            try:
-                async with connection(port):
-                    return
-            except OSError:
-                await asyncio.sleep(0.05)
-    raise AssertionError((await process.stderr.read()).decode())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -18,15 +19,16 @@ sys.path.append(str(ROOT / "bench"))
 
 import awake  # noqa: E402 - they live among the benchmarks
 import open_loop  # noqa: E402
+import run  # noqa: E402
 from awake import server_core_awake  # noqa: E402
-from driver import CORES, DriverError, before_others, on_server_core  # noqa: E402
+from driver import CORES, WARM_UP_CALLS, DriverError, before_others, on_server_core  # noqa: E402
 from http_connection import Connection  # noqa: E402
 from http_driver import HttpDriver  # noqa: E402
-from http_loads import Load  # noqa: E402
+from http_loads import Load, nothing  # noqa: E402
 from http_rounds import OverHttp  # noqa: E402
-from messages import STATELESS  # noqa: E402
+from messages import HANDSHAKE, MAX_CALLS, MAX_CALLS_PER_SECOND, STATELESS, listing, prepared_calls  # noqa: E402
 from peers import Contestant  # noqa: E402
-from plans import QUICK  # noqa: E402
+from plans import FULL, QUICK  # noqa: E402
 from samples import Key, Samples  # noqa: E402
 from turns import Guest, Turns  # noqa: E402
 
@@ -56,12 +58,12 @@ def driver_of(deadline_seconds: float) -> HttpDriver:
     return HttpDriver([sys.executable, "-c", SERVER], ROOT, deadline_seconds)
 
 
-def many(post: bytes, counts: list[int], prepared: int = 100_000):
+def many(post: bytes, counts: list[int]):
     def check(responses: list[bytes], first: int, count: int) -> None:
         assert len(responses) == count
         counts.append(count)
 
-    return lambda port, exchange: Load([post] * prepared, check)
+    return lambda port, exchange: Load(lambda numbers: [post] * len(numbers), check)
 
 
 def test_a_quiet_connection_counts_as_open_until_its_server_closes_it():
@@ -78,22 +80,26 @@ def test_a_quiet_connection_counts_as_open_until_its_server_closes_it():
 
 
 def test_the_driver_opens_anew_what_a_server_closed_between_two_turns():
+    """A turn ends with the calls that were prepared for it, long before its time is over."""
     counts: list[int] = []
-    with driver_of(30.0) as driver:
-        driver.begin(many(CALL, counts), 4)
-        assert driver.per_second(0.02) > 0
+    with driver_of(60.0) as driver:
+        driver.begin(many(CALL, counts, 8), 4)
+        assert driver.per_second(600.0) > 0
+        before = list(driver._connections)
         driver.exchange(CLOSE_OTHERS)
-        assert driver.per_second(0.02) > 0
-    assert sum(counts) >= 8
+        driver._load.posts.extend([CALL] * 8)
+        assert driver.per_second(600.0) > 0
+        assert [one is other for one, other in zip(before, driver._connections, strict=True)] == [True] + [False] * 3
+    assert counts == [8, 8]
 
 
 def test_the_driver_gives_up_a_server_that_does_not_answer():
     with driver_of(1.0) as driver:
         driver.begin(many(SAY_NOTHING, []), 2)
         with pytest.raises(DriverError, match="no answer within 1 s"):
-            driver.per_second(0.02)
+            driver.per_second(600.0)
         with pytest.raises(DriverError, match="no answer within 1 s"):
-            driver.per_second(0.02)  # its deadline is over: that is no wait without an end
+            driver.per_second(600.0)  # its deadline is over: that is no wait without an end
 
 
 class Laboratory:
@@ -217,13 +223,10 @@ def test_a_driver_without_a_core_of_its_own_moves_nothing(paced):
 def test_calls_that_only_lead_in_do_not_count():
     counts: list[int] = []
     with driver_of(30.0) as driver:
-        driver.begin(many(CALL, counts, 1_000), 4)
-        assert driver.left == 1_000
+        driver.begin(many(CALL, counts), 4)
         run = driver.paced(1_000.0, 0.1)
         assert len(run.taken) == len(run.late) == 100
-        assert counts == [150] and driver.left == 850
-        with pytest.raises(DriverError, match="no prepared calls left"):
-            driver.paced(10_000.0, 0.1)
+        assert counts == [150]
 
 
 def test_the_slowest_in_a_hundred():
@@ -339,8 +342,6 @@ def test_half_is_half_of_the_middle_of_the_last_tries():
 class FakeDriver:
     """Reaches 1,000 calls a second, or what it is told to, and writes down what it is asked."""
 
-    left = 1_000_000
-
     def __init__(
         self,
         name: str = "",
@@ -433,3 +434,88 @@ def test_one_that_fails_on_the_way_ends_the_round(monkeypatch, failing):
 def test_without_either_of_them_nothing_is_measured(monkeypatch, drivers):
     rounds = paced_round(monkeypatch, {name: FakeDriver(fails=fails) for name, fails in drivers.items()})
     assert not rounds.samples.values
+
+
+# --- calls are prepared as they are needed ---
+
+
+def test_over_http_calls_go_on_where_the_last_block_ended():
+    asked: list[range] = []
+    checked: list[range] = []
+
+    def talk(port, exchange):
+        def posts(numbers: range) -> list[bytes]:
+            asked.append(numbers)
+            return [CALL] * len(numbers)
+
+        return Load(posts, lambda responses, first, count: checked.append(range(first, first + count)))
+
+    with driver_of(30.0) as driver:
+        driver.begin(talk, 4)
+        for _ in range(3):
+            driver.per_second(0.02)
+    assert [len(numbers) for numbers in asked] == [2_000] * 3, "0.02 s at the highest rate"
+    assert [numbers.start for numbers in asked] == [numbers.start for numbers in checked]
+    assert [numbers.stop for numbers in checked[:-1]] == [numbers.start for numbers in checked[1:]]
+
+
+@pytest.mark.parametrize("plan", [FULL, QUICK], ids=["full", "quick"])
+def test_one_server_may_be_called_as_often_as_a_round_may_call_it(plan):
+    per_window = MAX_CALLS_PER_SECOND * plan.pipelined_seconds
+    one_by_one = plan.sequential_seconds * 100_000  # a tenth of that would be a fast one
+    assert 1 + WARM_UP_CALLS + (plan.windows + 1) * (per_window + one_by_one) <= MAX_CALLS
+
+
+def test_over_stdio_no_more_calls_are_prepared_than_a_block_may_take():
+    era = listing(STATELESS)  # nothing else here uses it
+    assert len(prepared_calls(era, 5)) == 5
+    assert len(prepared_calls(era, 3)) == 5
+    calls = prepared_calls(era, 8)
+    assert [json.loads(call)["id"] for call in calls] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("era", [STATELESS, HANDSHAKE], ids=lambda era: era.name)
+@pytest.mark.parametrize("words", [[], ["--own"]], ids=["uvicorn", "our runner"])
+def test_the_empty_application_answers_on_both_runners(words, era):
+    server = [sys.executable, str(ROOT / "bench" / "servers" / "empty_asgi.py"), *words]
+    with HttpDriver(server, ROOT, 60.0) as driver:
+        driver.begin(nothing(era), 4)
+        assert driver.per_second(0.02) > 0
+
+
+# --- what failed ---
+
+
+@pytest.fixture
+def bench_run(monkeypatch, tmp_path):
+    """A quick run over stdio that writes a page, of a contestant with this command; its status and its page."""
+
+    def run_with(command: tuple[str, ...]) -> tuple[int, Path]:
+        contestant = Contestant("null", "null", "nothing", command, (STATELESS,), "-")
+        monkeypatch.setattr(run, "set_up", lambda groups: ([contestant], {}))
+        monkeypatch.setattr(run, "pin_driver", lambda: None)  # it would pin the tests, too
+        monkeypatch.setattr(run, "PAGE", tmp_path / "benchmarks.md")
+        monkeypatch.setattr(sys, "argv", ["run.py", "--quick", "--write", "--only", "pipelined,sequential"])
+        return run.main(), run.PAGE
+
+    return run_with
+
+
+def test_a_run_without_failures_writes_the_page(bench_run):
+    status, page = bench_run((sys.executable, str(ROOT / "bench" / "servers" / "null_server.py"), str(MAX_CALLS)))
+    assert status == 0
+    rows = [line.split("|") for line in page.read_text().splitlines() if "| null " in line and "calls/s" in line]
+    assert len(rows) == 1 and rows[0][1].strip() == "pipelined"
+
+
+def test_a_run_in_which_something_failed_tells_and_leaves_the_page_alone(bench_run, capsys):
+    status, page = bench_run((sys.executable, "-c", "pass"))
+    assert status == 1
+    assert not page.exists()
+    told = capsys.readouterr()
+    assert f"failed: pipelined null {STATELESS.name}: the server ended by itself" in told.err
+    assert "benchmarks.md was not written" in told.out
+
+
+def test_no_row_of_the_page_failed():
+    assert "failed" not in run.PAGE.read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ import re
 import types
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,17 @@ def headings_of(page):
 def test_pages_with_tests_of_their_own_have_them():
     for page, test in ELSEWHERE.items():
         assert (DOCS / page).is_file() and f'"{page}"' in (ROOT / "tests" / test).read_text()
+
+
+DEEP = re.compile(r"^\s*from (interlock\.[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+
+
+def test_what_pages_import_is_exported():
+    """Type checkers refuse a name that a module only imports itself."""
+    found, files = 0, [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
+    for file in files:
+        for module, names in DEEP.findall(file.read_text(encoding="utf-8")):
+            for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names)):
+                found += 1
+                assert name in import_module(module).__all__, f"{file.name}: {module} does not export {name}"
+    assert found > 10

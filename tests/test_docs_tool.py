@@ -73,7 +73,10 @@ def test_what_has_no_place_or_no_test_is_found(tmp_path, monkeypatch):
 
 def test_the_site_is_built_apart_and_nothing_else_is_cleared(tmp_path, monkeypatch):
     builder = tmp_path / "builder"
-    builder.write_text('#!/bin/sh\necho "$@" > said\nls > seen\n')
+    page = '<script src="https://scripts.example/iframe-worker/shim"></script>'
+    builder.write_text(
+        f"#!/bin/sh\necho \"$@\" > said\nls > seen\nmkdir -p site/deep\necho '{page}' > site/deep/a.html\n"
+    )
     builder.chmod(0o755)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# Here\n")
@@ -85,4 +88,18 @@ def test_the_site_is_built_apart_and_nothing_else_is_cleared(tmp_path, monkeypat
     assert docs.build(tmp_path / ".cache" / "docs") == 0
     assert (tmp_path / ".cache" / "docs" / "said").read_text() == "build --strict\n"
     assert {"docs", "mkdocs.yml"} <= {*(tmp_path / ".cache" / "docs" / "seen").read_text().split()}
+    found = (tmp_path / ".cache" / "docs" / "site" / "deep" / "a.html").read_text()
+    assert found == '<script src="../scripts/file_worker.js"></script>\n', "the search works in a site opened as a file"
     assert (tmp_path / ".cache" / "interop").is_dir() and not (tmp_path / ".cache" / "docs" / "old").exists()
+
+
+def test_a_builder_without_the_worker_that_is_replaced_is_an_error(tmp_path, monkeypatch, capsys):
+    builder = tmp_path / "builder"
+    builder.write_text("#!/bin/sh\nmkdir site\necho '<p>' > site/index.html\n")
+    builder.chmod(0o755)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\n")
+    monkeypatch.setattr(docs, "ROOT", tmp_path)
+    monkeypatch.setattr(docs, "BUILDER", builder)
+    assert docs.build(tmp_path / ".cache" / "docs") == 1
+    assert "the search fails" in capsys.readouterr().out

@@ -569,7 +569,7 @@ MEMBERS = {
     "Client": "call_tool capabilities close complete get_prompt instructions list_prompts list_resource_templates "
     "list_resources list_tools listen notify open ping read_resource request revision roots_changed server_info "
     "set_log_level state subscribe",
-    "Command": "args close_seconds cwd env env_policy environment hidden hide of terminate_seconds",
+    "Command": "args close_seconds cwd env env_policy environment hidden hide of program shown terminate_seconds",
     "Context": "app cancelled client connection deadline elicit elicit_url exchange headers log once principal "
     "progress read_resource release_stream request roots sample trace within_roots",
     "Exchange": "ask begin_once deadline end_once home live meta method notify once outlet params patience peer raw "
@@ -592,7 +592,7 @@ PARAMETERS = {
     "cap bounds log_level at_once start_wait on_event",
     "Server": "name version title description icons website_url instructions revisions experimental extensions "
     "page_size cache_seconds cache_scope identify strict threads state_keys state_seconds store visible auth guards",
-    "Command": "args env env_policy cwd close_seconds terminate_seconds hide",
+    "Command": "args env env_policy cwd close_seconds terminate_seconds hide shown",
     "IssuerApp": "server allowed_hosts allowed_origins",
     "Keepalive": "interval timeout losses",
     "Patience": "idle total",

@@ -68,8 +68,8 @@ def greedy():
 asked = answer
 def answer(request):
     if "method" not in request:
-        answered = request["result"] if "result" in request else request["error"]["code"]
-        note(ANSWERS, json.dumps(answered, separators=(",", ":")))
+        given = request["result"] if "result" in request else request["error"]["code"]
+        note(ANSWERS, json.dumps(given).replace(" ", ""))
     asked(request)
 """
 TOOLS = {

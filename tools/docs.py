@@ -36,17 +36,27 @@ def build(folder: Path) -> int:
     shutil.copy(ROOT / "mkdocs.yml", folder)
     code = subprocess.call([str(BUILDER), "build", "--strict"], cwd=folder)
     if code == 0:
-        use_own_worker(folder / "site")
+        if not use_own_worker(folder / "site"):
+            print(
+                "the builder writes no search worker that can be replaced: the search fails in a site opened as a file"
+            )
+            return 1
         print(f"open {folder.relative_to(ROOT) / 'site' / 'index.html'}")
     return code
 
 
-def use_own_worker(site: Path) -> None:
-    """Make the search work in a site that is opened as a file. The builder would load a script from elsewhere."""
+def use_own_worker(site: Path) -> int:
+    """Make the search work in a site that is opened as a file. The builder would load a script from elsewhere.
+
+    The number of places that were changed.
+    """
+    changed = 0
     for page in site.rglob("*.html"):
         up = "../" * (len(page.relative_to(site).parts) - 1)
-        text = page.read_text(encoding="utf-8")
-        page.write_text(FOREIGN_WORKER.sub(f"{up}scripts/file_worker.js", text), encoding="utf-8")
+        text, found = FOREIGN_WORKER.subn(f"{up}scripts/file_worker.js", page.read_text(encoding="utf-8"))
+        page.write_text(text, encoding="utf-8")
+        changed += found
+    return changed
 
 
 def pages() -> list[Path]:

@@ -41,6 +41,9 @@ class Empty:
     def allow_host(self, host):
         pass
 
+    def ignore_listener(self):
+        pass
+
     def stop(self):
         pass
 

@@ -11,6 +11,7 @@ import pytest
 from interlock import Context, Server
 from interlock.revisions.http_rules import HttpRefusal
 from interlock.transport.http_server import HttpApp
+from interlock.transport.http_sessions import SessionBounds
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, message, post
 from support.auth_tokens import protection, token
@@ -227,3 +228,34 @@ async def test_all_workers_hear_of_it(tmp_path):
             assert (await bob.call("tools/list").answer()).status == 200
             other.disconnect()
             await other.task
+
+
+async def test_a_worker_that_missed_the_message_ends_its_part_with_the_next_renewal_of_its_lease(tmp_path):
+    options = {"authenticate": by_name, "state": tmp_path / "state.db", "sessions": SessionBounds(lease=2.0)}
+    async with (
+        house(**options) as here,
+        house(**options) as there,
+        OverSession(there.app, authorization="ada") as peer,
+    ):
+        streams = [peer.get(), post(there.app, LISTEN, {"authorization": "ada"})]
+        other = post(there.app, LISTEN, {"authorization": "bob"})
+        for talk in (*streams, other):
+            await talk.heard(2)
+        missed = asyncio.Event()
+
+        async def drop(mail):
+            missed.set()
+
+        there.app._sharing.hear(principal_end=drop)
+        await here.app.end_sessions(ADA)
+        async with asyncio.timeout(30):
+            await missed.wait()
+            for talk in streams:
+                await talk.answer()
+        again = post(there.app, LISTEN, {"authorization": "ada"})
+        await again.heard(2)
+        await there.app._sharing.colleagues._look_for_missed()
+        assert not again.task.done() and not other.task.done()
+        for talk in (again, other):
+            talk.disconnect()
+            await talk.task

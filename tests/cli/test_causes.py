@@ -115,4 +115,4 @@ def test_only_what_answers_may_stand_elsewhere():
 def test_a_start_that_fails_names_the_variables_that_were_withheld(error):
     error.withheld = ("SOME_TOKEN", "OTHER_HOME")
     todo = cause_of(error, LOCAL, Evidence()).todo
-    assert todo.endswith("not given: SOME_TOKEN, OTHER_HOME; pass those it needs in `env`")
+    assert todo.endswith("not given: SOME_TOKEN, OTHER_HOME; pass those it needs with --env NAME")

@@ -9,7 +9,9 @@ import pytest
 from interlock.cli.chat_screen import Screen
 from interlock.cli.chat_user import TerminalUser
 from interlock.host.deeds import Deed
+from interlock.host.eliciting import Asker
 from interlock.host.user import Ask, Leave, Notice
+from support.open_gate import OpenGate
 from support.typing_person import Typist, at_terminal
 
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -153,6 +155,14 @@ async def test_what_to_be_careful_of_stands_in_the_question_about_a_page():
     assert not await person.open_page("notes", "http://192.0.2.1/", "careful: it is fine\nOpen this page?")
     lines = stream.getvalue().splitlines()
     assert [line[:8] for line in lines[-3:-1]] == ["careful:", "careful:"] and "192.0.2.1?" in lines[-1]
+
+
+async def test_a_warning_about_a_page_is_shown_once():
+    person, stream, _ = at_terminal("n")
+    asker = Asker("notes", OpenGate(), person)
+    page = {"mode": "url", "url": "http://pay.example/", "message": "Pay", "elicitationId": "1"}
+    assert await asker.page(page) == {"action": "decline"}
+    assert stream.getvalue().count("it is not encrypted") == 1
 
 
 async def test_one_question_at_a_time():

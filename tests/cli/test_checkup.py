@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from interlock import OAuth, Server
+from interlock import OAuth, Server, read_config
 from interlock.cli import checkup as module
 from interlock.cli.checkup import Checkup, Finding
 from interlock.cli.pointing import Aim
@@ -43,6 +43,23 @@ async def of_peer(script, path="/mcp", **options):
 def cause(found, step="connection"):
     assert found[step].state == "fail", found
     return found[step].said + " " + found[step].todo
+
+
+async def test_findings_show_a_configuration_as_it_is_written():
+    async with HttpPeer(lambda request, _: http(404, request.path.encode(), kind="text/plain")) as peer:
+        environ = {"PLACE": peer.url.removeprefix("http://").partition("/")[0], "KEY": "path-secret"}
+        entry = {"url": "http://${PLACE}/${env:KEY}/mcp"}
+        target = read_config({"mcpServers": {"far": entry}}, environ=environ)["far"]
+        found, _ = await examined(Aim("config", "far", target))
+    said = str(found)
+    assert "http://${PLACE} answers" in said and not [value for value in environ.values() if value in said]
+
+
+async def test_a_program_that_is_not_there_is_shown_as_it_is_written():
+    environ = {"PROGRAM": "secret-program"}
+    target = read_config({"mcpServers": {"near": {"command": "${PROGRAM}"}}}, environ=environ)["near"]
+    found, _ = await examined(Aim("config", "near", target))
+    assert "${PROGRAM}" in found["target"].said and "secret-program" not in str(found)
 
 
 # --- a healthy one ---

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from interlock.cli import connecting
-from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, client_options, failure_of
+from interlock.cli.connecting import OPTIONS, OPTIONS_HELP, can_log_in, client_options, failure_of
 from interlock.cli.failing import Failure
 from interlock.cli.pointing import Aim
 from interlock.cli.progress import Progress
@@ -21,6 +21,7 @@ from interlock.wire import errors
 from support.command_line import Person, aimed, code_of, demo
 from support.http_peer import HttpPeer, http
 from support.http_peer import server as http_server
+from support.sitting import Sitting
 
 URL, LOCAL = Aim("url", "u", "https://example.com/mcp"), Aim("command", "c", ["x"])
 
@@ -120,6 +121,23 @@ def test_a_failure_says_its_cause_and_what_the_process_said_last():
     assert "    TypeError: \\x1b[31mno" in told and "\x1b" not in told
 
 
+def test_the_cause_is_what_the_process_wrote_and_the_variables_are_a_hint():
+    error = errors.PeerClosed("it ended", exit_code=1, stderr="no such table\n")
+    error.withheld = ("SOME_TOKEN",)
+    failure = failure_of(error, opened=False)
+    assert failure.cause.endswith("no such table") and "SOME_TOKEN" not in failure.cause
+    assert failure.hint.endswith("not given: SOME_TOKEN; pass those it needs with --env NAME")
+
+
+def test_another_attempt_is_told_once():
+    error = errors.HttpStatus("server/discover: HTTP status 403: no", 403)
+    error.__cause__ = errors.HttpStatus("initialize: HTTP status 404: nothing here", 404)
+    error.hint = "initialize was tried too and gave: HTTP status 404: nothing here"
+    assert failure_of(error, opened=False).told().count("nothing here") == 1
+    error.__cause__ = OSError(2, "No such file")
+    assert failure_of(error, opened=False).cause == "No such file"
+
+
 def test_what_the_message_says_already_is_not_said_again():
     error = errors.SpawnFailed("could not start x: No such file")
     error.__cause__ = OSError(2, "No such file")
@@ -136,6 +154,25 @@ def test_a_process_that_ended_at_once_is_quoted_once_and_with_what_helps():
 
 
 # --- whole conversations ---
+
+
+async def test_a_terminal_is_told_what_takes_long():
+    silent = "import sys\nprint('banner', flush=True)\nfor _ in sys.stdin: pass"
+    async with Sitting("-m", "interlock", "list", "--timeout", "600", "--", sys.executable, "-c", silent) as sitting:
+        await sitting.sees("waiting for the server to start and answer: ")
+        sitting.process.send_signal(signal.SIGINT)
+        assert await sitting.process.wait() == 130
+
+
+@pytest.mark.parametrize("how", ["paste", "browser", None])
+def test_a_login_has_the_terminal_to_itself(how):
+    tokens_folder().mkdir(parents=True)
+    assert can_log_in(options(URL, **({"auth": how} if how else {}))) is (how is not None)
+
+
+def test_a_tool_after_the_command_is_told_where_it_belongs(capsys):
+    assert code_of("call", "--", "server", "--", "add") == 2
+    assert "TOOL … -- COMMAND" in capsys.readouterr().err
 
 
 def test_a_wrong_option_of_the_client_is_a_usage_error(monkeypatch, capsys):

@@ -81,6 +81,35 @@ async def test_the_answer_is_kept_until_anything_changes(folder):
         assert code == 2 and "What changed:" in seen
 
 
+async def test_inputs_are_asked_for_after_a_yes_and_nothing_looked_up_is_shown_or_logged(folder):
+    args = ["house.py", "${TOKEN}", "${input:key}"]
+    entry = {"command": sys.executable, "args": args, "env": {"PYTHONPATH": str(SRC)}}
+    inputs = [{"id": "key", "type": "promptString", "description": "a key", "password": True}]
+    Path(".vscode").mkdir()
+    Path(".vscode/mcp.json").write_text(json.dumps({"servers": {"house": entry}, "inputs": inputs}))
+    Path(".mcp.json").unlink()
+    async with Sitting(*CALL) as sitting:
+        await sitting.sees("[n] no: ")
+        assert "value of the input" not in sitting.seen
+        sitting.type("n\n")
+        await sitting.process.wait()
+        await sitting.ends()
+    assert "value of the input" not in sitting.seen and sitting.process.returncode == 2
+    async with Sitting(*CALL) as sitting:
+        await sitting.sees("[n] no: ")
+        sitting.type("y\n")
+        await sitting.sees("value of the input key (a key): ")
+        sitting.type("typed-secret\n")
+        await sitting.process.wait()
+        await sitting.ends()
+    assert sitting.process.returncode == 0 and sitting.seen.rstrip().endswith("42")
+    assert '[2] "${TOKEN}"' in sitting.seen and '[3] "${input:key}"' in sitting.seen
+    [audit] = Path.home().rglob("audit.jsonl")
+    for text in (sitting.seen, audit.read_text()):
+        assert "token-of-mine" not in text and "typed-secret" not in text
+    assert "${input:key}" in audit.read_text()
+
+
 def test_without_a_terminal_it_is_refused_with_what_to_do(folder):
     ended = subprocess.run([sys.executable, *CALL], capture_output=True, text=True, env=environment(), check=False)
     assert ended.returncode == 2 and not Path("started").exists() and ended.stdout == ""

@@ -318,6 +318,7 @@ def test_a_file_that_cannot_be_served_is_refused(home, file_of, source, told):
     file_of("cursor")
     found = refused("notes/server.py", "--to", "cursor")
     assert "cannot be served" in found.message and told in found.cause and "--no-check" in found.hint
+    assert all(line.startswith("    ") for line in found.cause.splitlines()[1:])
     assert not file_of("cursor").exists()
     assert install.command(["notes/server.py", "--to", "cursor", "--name", "n", "--no-check"]) == 0
 

@@ -57,6 +57,20 @@ def test_it_ends_after_its_time(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_server_that_ends_the_stream_is_told(monkeypatch, capsys):
+    server = demo()
+    aimed(monkeypatch, server)
+    original = listen.listen
+
+    async def listened(client: Client, *arguments, **options):
+        asyncio.get_running_loop().call_later(0.1, server.stop_listening)
+        await original(client, *arguments, **options)
+
+    monkeypatch.setattr(listen, "listen", listened)
+    assert code_of("listen", "x", "tools") == 0
+    assert capsys.readouterr().err == "the server ended the stream: it tells of no more changes\n"
+
+
 def test_a_server_that_tells_of_nothing_is_said(monkeypatch, capsys):
     aimed(monkeypatch, Server("bare"))
     assert code_of("listen", "x") == 4

@@ -64,6 +64,13 @@ def test_what_was_never_installed_depends_on_the_version(monkeypatch):
     assert new._requirement() == f"interlock>={__version__}"
 
 
+def test_without_pytest_it_is_installed_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(new, "find_spec", lambda name: None)
+    assert new.command(["words"]) == 0
+    assert "cd words\n      pip install pytest\n      python -m pytest\n" in capsys.readouterr().out
+
+
 def test_it_may_be_made_in_another_folder_and_in_an_empty_one(tmp_path):
     (tmp_path / "b").mkdir()
     assert new.make(tmp_path / "a" / "x") == new.make(tmp_path / "b") == [*FILES]

@@ -133,12 +133,24 @@ def test_files_outside_of_the_folder_are_not_read_for_it(member, tmp_path):
         "link": ({"command": "a", "env": {"X": "${file:link}"}}, {"env": {"X": "${file:./own}"}}),
     }[member]
     config(Path(".mcp.json"), evil=outside, good={**outside, **inside})
-    found, good = (aim_of(Words([], {}), [name], asks=False).target for name in ("evil", "good"))
     look_up = "address" if member == "headers" else "command"
-    with pytest.raises(ConfigError, match=r"is outside of .*: a folder's configuration reads files of that folder"):
-        getattr(found, look_up)()
-    assert getattr(good, look_up)()
-    assert getattr(aim(".mcp.json:evil").target, look_up)(), "a path is explicit"
+    for place in ("", ".mcp.json:"):
+        found, good = (aim_of(Words([], {}), [place + name], asks=False).target for name in ("evil", "good"))
+        with pytest.raises(
+            ConfigError, match=r"is outside of .*: a configuration reads files below its own folder only"
+        ):
+            getattr(found, look_up)()
+        assert getattr(good, look_up)()
+        allowed = {"allow-folder": [str(tmp_path)]}
+        assert getattr(aim_of(Words([], allowed), [f"{place}evil"], asks=False).target, look_up)()
+
+
+def test_files_of_the_user_read_what_they_name_however_they_are_named(tmp_path):
+    (tmp_path / "key").write_text("secret")
+    entry = {"command": "a", "env": {"K": f"${{file:{tmp_path / 'key'}}}"}}
+    path = config(tmp_path / ".config" / "Claude" / "claude_desktop_config.json", notes=entry)
+    for word in ("notes", f"{path}:notes", "../.config/Claude/claude_desktop_config.json:notes"):
+        assert aim(word).target.command().env == {"K": "secret"}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import io
 import pytest
 
 from interlock.cli import progress as module
+from interlock.cli.output_buffer import OUTPUT
 from interlock.cli.progress import Progress, bar
 
 
@@ -72,3 +73,11 @@ def test_what_a_terminal_has_no_letter_for_is_escaped():
     stream = Old(io.BytesIO(), encoding="ascii")
     Progress(stream)(1, None, "木")
     assert stream.buffer.getvalue().endswith(b"1 \\u6728")
+
+
+def test_nothing_is_drawn_over_an_open_question():
+    stream = Tty()
+    progress = Progress(stream)
+    with OUTPUT.hold():
+        progress(1, 2, "busy")
+    assert stream.getvalue() == ""

@@ -88,7 +88,7 @@ def shell():
     thread, client = LoopThread(), Client(demo())
     thread.join(id(client), client.close)
     made = Shell(client, Progress(), thread.run)
-    made.open()
+    made.open(client.open())
     yield made
     thread.run(client.close())
     thread.leave(id(client))

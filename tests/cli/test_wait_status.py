@@ -7,6 +7,7 @@ import pty
 import pytest
 
 from interlock.cli import wait_status
+from interlock.cli.output_buffer import OUTPUT
 from interlock.cli.wait_status import WaitStatus
 
 
@@ -47,3 +48,15 @@ async def test_what_fails_while_it_is_waited_for_fails(capsys):
     with pytest.raises(ValueError, match="no"):
         async with WaitStatus().waiting_for("x", 1):
             raise ValueError("no")
+
+
+async def test_other_output_does_not_continue_the_line():
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        async with WaitStatus(stream).waiting_for("x", 7):
+            shown = await asyncio.to_thread(os.read, ours, 1000)
+            OUTPUT.write(stream, "! skipped 8 bytes\n")
+            while b"skipped" not in shown:
+                shown += await asyncio.to_thread(os.read, ours, 1000)
+    assert b"\x1b[K! skipped 8 bytes\r\n" in shown
+    os.close(ours)

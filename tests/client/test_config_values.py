@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.client.config_text import ConfigError
-from interlock.client.config_values import Input, Values, looks_secret
+from interlock.client.config_values import Input, Lookup, Values, looks_secret, redact_template
 
 ENVIRON = {"TOKEN": "hunter2hunter2", "HOME": "/home/somebody", "SHORT": "abc", "EMPTY": ""}
 DECLARED = {
@@ -20,8 +20,8 @@ def values(folder=Path("/etc"), workspace=None, inputs=None):
 
 
 def filled(text, **given):
-    hidden = []
-    return values(**given).fill(text, "at", hidden), hidden
+    lookup = Lookup()
+    return values(**given).fill(text, "at", lookup).value, [*lookup.found]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_file_is_one_value(tmp_path):
 
 def test_what_was_found_is_not_looked_into_again():
     given = values(inputs={"key": "${env:TOKEN}"})
-    assert given.fill("${input:key}", "at", []) == "${env:TOKEN}"
+    assert given.fill("${input:key}", "at", Lookup()).value == "${env:TOKEN}"
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,14 @@ def test_a_user_is_asked_once():
         return "hunter2"
 
     given = values(inputs=ask)
-    hidden = []
-    assert given.fill("${input:key} ${input:key}", "at", hidden) == "hunter2 hunter2"
-    assert asked == [DECLARED["key"]] and set(hidden) == {"hunter2"}
+    lookup = Lookup(asks=False)
+    before = given.fill("--key ${input:key}", "at", lookup)
+    assert asked == [] and before.has_question and lookup.found == {}
+    assert before.value == before.shown == before.known == "--key ${input:key}"
+    lookup = Lookup()
+    after = given.fill("${input:key} ${input:key}", "at", lookup)
+    assert after.value == "hunter2 hunter2" and after.shown == after.known == "${input:key} ${input:key}"
+    assert asked == [DECLARED["key"]] and lookup.found == {"hunter2": "${input:key}"}
     assert "hunter2" not in repr(given)
 
 
@@ -129,4 +134,43 @@ def test_a_confined_configuration_waits_for_no_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     values = Values(tmp_path, None, {}, None, {}, confined=True)
     with pytest.raises(ConfigError, match="is not a regular file"):
-        values.fill("${file:pipe}", "headers.a", [])
+        values.fill("${file:pipe}", "headers.a", Lookup())
+
+
+def test_a_text_is_shown_with_its_references_as_they_are_written(tmp_path):
+    (tmp_path / "key").write_text("from-a-file")
+    given = values(folder=tmp_path, workspace=Path("/space"), inputs={"key": "told-before"})
+    text = f"${{workspaceFolder}} ${{env:TOKEN}} ${{NONE:-x}} ${{file:{tmp_path}/key}} ${{input:key}} ${{HOME}}"
+    found = given.fill(text, "at", Lookup())
+    assert found.value == found.known == "/space hunter2hunter2 x from-a-file told-before /home/somebody"
+    assert found.shown == f"/space ${{env:TOKEN}} ${{NONE:-x}} ${{file:{tmp_path}/key}} ${{input:key}} /home/somebody"
+    assert found.has_file and found.is_looked_up and not found.has_question
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://x/${env:T}/mcp?key=${env:K}&token=${T}", "https://x/${env:T}/mcp?key=${env:K}&token=${T}"),
+        ("https://x/?token=literal&b=${env:K}", "https://x/?token=[redacted]&b=${env:K}"),
+        ("https://x/?token=literal\x1f${env:K}", "https://x/?token=[redacted]\x1f${env:K}"),
+        ("cookie: a=${env:A}; b=${env:B}", "cookie: [redacted]"),
+    ],
+)
+def test_secrets_that_stand_in_a_text_are_redacted_beside_its_references(text, shown):
+    assert redact_template(text) == shown
+
+
+def test_a_confined_configuration_reads_below_folders_that_are_allowed(tmp_path):
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder in (own, other):
+        folder.mkdir()
+        (folder / "key").write_text("value")
+    confined = Values(own, None, {}, None, {}, confined=True)
+    with pytest.raises(
+        ConfigError, match=r"is outside of .*move the file there, or allow its folder with --allow-folder"
+    ):
+        confined.fill(f"${{file:{other}/key}}", "at", Lookup())
+    allowing = Values(own, None, {}, None, {}, confined=True, allowed_folders=[other])
+    assert allowing.fill(f"${{file:key}} ${{file:{other}/key}}", "at", Lookup()).value == "value value"
+    with pytest.raises(ConfigError, match="is outside of"):
+        allowing.fill(f"${{file:{other}/../key}}", "at", Lookup())

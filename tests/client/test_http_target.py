@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from interlock import Client
+from interlock import Client, ConfigError, read_config
 from interlock.client.http_target import HttpTarget
 from interlock.revisions.probing import Verdicts
 from interlock.transport.endpoints import endpoint_of
-from interlock.wire.errors import ConnectionLost, LocalError
+from interlock.wire.errors import ConnectionLost, InterlockError, LocalError
 from interlock.wire.limits import DEFAULT_LIMITS
+from support.http_peer import HttpPeer, http
 from support.names import Names
 
 
@@ -45,3 +46,36 @@ async def test_a_name_outside_is_spoken_to_without_tls_only_when_it_is_allowed(m
         await client.open()
     await client.close()
     assert set(names.connected) == {"10.1.2.3"}
+
+
+@pytest.mark.parametrize("script", ["echo", "close"])
+async def test_nothing_that_a_configuration_looked_up_is_in_errors_or_logs(script, caplog):
+    """Whatever a server echoes, and wherever it is: the references stand in the place of the values."""
+    caplog.set_level("DEBUG")
+
+    async def answer(request, stream):
+        if script == "echo":
+            await stream.write(
+                http(404, f"no {request.path} for {request.header('X-Key')}".encode(), kind="text/plain")
+            )
+
+    environ = {"PATH_KEY": "path-secret", "QUERY_KEY": "query-secret", "KEY": "header-secret"}
+    async with HttpPeer(answer) as peer:
+        environ["PLACE"] = peer.url.removeprefix("http://").partition("/")[0]
+        url = "http://${PLACE}/${env:PATH_KEY}?q=${env:QUERY_KEY}"
+        entry = {"url": url, "headers": {"X-Key": "${env:KEY}"}}
+        client = Client(read_config({"mcpServers": {"far": entry}}, environ=environ)["far"], verdicts=Verdicts())
+        with pytest.raises(InterlockError) as caught:
+            await client.open()
+        await client.close()
+    assert ("${env:PATH_KEY}" in str(caught.value)) is (script == "echo")
+    shown = caught.value.explain() + repr(caught.value) + caplog.text
+    assert not [value for value in environ.values() if value in shown]
+
+
+def test_a_url_that_is_none_is_shown_as_it_is_written():
+    for value in ("ftp://secret.example", "https://user:secret@a.example", "https://secret example"):
+        entry = {"url": "${env:URL}/x"}
+        with pytest.raises(ConfigError, match=r"\$\{env:URL\}") as caught:
+            Client(read_config({"mcpServers": {"far": entry}}, environ={"URL": value})["far"])
+        assert "secret" not in str(caught.value)

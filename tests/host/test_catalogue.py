@@ -95,5 +95,5 @@ def test_a_model_is_told_name_description_and_schema_and_nothing_unseen():
     assert for_model(entry) == {
         "name": "a__x",
         "description": "d\\U000e0041",
-        "input_schema": {"type": "object"},
+        "input_schema": {"type": "object", "properties": {}},
     }

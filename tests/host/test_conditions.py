@@ -70,6 +70,7 @@ def test_one_argument_and_one_condition(told, value, outcome):
         ("//srv/me/notes", DOUBT),
         ("notes/a", DOUBT),
         ("~/notes", DOUBT),
+        ("/srv/me/notes/${env:X}", DOUBT),
         ("/srv/me/notes/a\0b", DOUBT),
         ("", DOUBT),
         (["/srv/me/notes"], DOUBT),
@@ -92,6 +93,9 @@ def test_inside_of_a_folder(path, outcome):
         ("https://exämple.com/", DOUBT),
         ("ftp://example.com/", DOUBT),
         ("https://[::1", DOUBT),
+        ("https://example.com/${env:TOKEN}/mcp", YES),
+        ("https://${env:HOST}/", DOUBT),
+        ("https://${file:/host}/", DOUBT),
         ("example.com", DOUBT),
     ],
 )
@@ -104,6 +108,7 @@ def test_hosts_below_a_name_are_not_the_name_itself():
     assert ways(below, {"url": "https://a.b.example.com/"}) == YES
     assert ways(below, {"url": "https://example.com/"}) == NO
     assert ways(below, {"url": "https://evilexample.com/"}) == NO
+    assert ways(below, {"url": "https://${X}.example.com/"}) == DOUBT
 
 
 def test_an_argument_that_is_not_there_passes_nothing():

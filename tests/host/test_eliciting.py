@@ -93,7 +93,7 @@ async def test_addresses_that_are_none_are_never_shown(url):
 
 async def test_warnings_come_before_the_question():
     told = []
-    user = ScriptedUser(open_page=lambda *_: told.extend(user.told("asked")) or True)
+    user = ScriptedUser(open_page=lambda *_: told.extend(user.told("page_warning")) or True)
     await asker(user).page({**PAGE, "url": "http://\u0430pple.com/"})
     assert len(told) == 2 and "xn--" in told[0] and "encrypted" in told[1]
 

@@ -11,7 +11,7 @@ from interlock.host.audit import MemoryAudit
 from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
 from interlock.host.host import Host
-from interlock.host.members import MemberChange, Seat
+from interlock.host.members import MemberChange, Seat, Unavailable
 from interlock.host.policy import Policy, Rule
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import ConnectionEnded, LocalError
@@ -375,6 +375,16 @@ async def test_events_can_be_followed():
     assert {"MemberChange", "CatalogueChange"} <= set(kinds)
 
 
+async def test_a_server_that_dies_at_its_start_is_told_on_one_line_with_its_own_words_first(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "k")
+    user, dying = ScriptedUser(True), "import sys; sys.exit('no such table\\n')"
+    async with Host({"s": [sys.executable, "-S", "-c", dying]}, policy=ALL, user=user) as host:
+        (told,) = [text for text in user.told("server") if "failed" in text]
+        assert "it wrote last: no such table; variables of your environment" in told and "\\n" not in told
+        with pytest.raises(Unavailable, match="no such table; variables of"):
+            await host.members["s"].connected()
+
+
 async def test_a_screen_that_fails_harms_nobody(caplog):
     class Broken(ScriptedUser):
         def tell(self, notice):
@@ -424,8 +434,8 @@ async def test_what_servers_log_is_told_from_a_level_on():
     assert [notice.name for notice in user.notices if notice.kind == "log"] == ["error"]
 
 
-@pytest.mark.parametrize("asks_first", [True, False])
-async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+def rooted():
+    """A server of the handshake era that looks at its roots, and the changes it was told of."""
     told = []
     server = Server("s")
 
@@ -437,7 +447,13 @@ async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, ask
     async def changed():
         told.append("changed")
 
-    async with Host({"s": Seat(server, revision="2025-11-25")}, policy=ALL, user=ScriptedUser(True)) as host:
+    return {"s": Seat(server, revision="2025-11-25")}, told
+
+
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, asks_first):
+    servers, told = rooted()
+    async with Host(servers, policy=ALL, user=ScriptedUser(True)) as host:
         if asks_first:
             assert (await host.call_tool("s__look")).text == ""
         await host.roots.set([tmp_path])
@@ -446,19 +462,8 @@ async def test_roots_that_are_added_after_the_start_reach_a_server(tmp_path, ask
 
 
 async def test_roots_are_told_and_their_changes_too(tmp_path):
-    told = []
-    server, user = Server("s"), ScriptedUser(True)
-
-    @server.tool
-    async def look(ctx: Context) -> str:
-        return ",".join(root.uri for root in await ctx.roots())
-
-    @server.notification("notifications/roots/list_changed")
-    async def changed():
-        told.append("changed")
-
-    seats = {"s": Seat(server, revision="2025-11-25")}
-    async with Host(seats, policy=ALL, user=user, roots=[tmp_path]) as host:
+    servers, told = rooted()
+    async with Host(servers, policy=ALL, user=ScriptedUser(True), roots=[tmp_path]) as host:
         assert (await host.call_tool("s__look")).text == tmp_path.resolve().as_uri()
         (tmp_path / "more").mkdir()
         await host.roots.set([tmp_path / "more"])

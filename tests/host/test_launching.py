@@ -8,6 +8,7 @@ import pytest
 from interlock import Client, Command, Server, read_config
 from interlock.client.config import ConfigError
 from interlock.host import launching
+from interlock.host.dangers import dangers
 from interlock.host.launching import Bound, bound, launch_of, target_in
 from interlock.wire.errors import LocalError
 
@@ -78,8 +79,8 @@ def test_deciding_variables_are_shown_with_their_values():
 def test_secrets_in_arguments_are_hidden_and_bound():
     given = {"command": "python", "args": ["--key", "${env:MY_KEY}"]}
     one, other = (launch_of("n", entry({"MY_KEY": value}, **given)) for value in ("abcdefgh", "12345678"))
-    assert "abcdefgh" not in one.text + str(one.arguments) and "not shown" in one.text
-    assert one.digest != other.digest
+    assert "abcdefgh" not in one.text + str(one.arguments) and "word [2] from ${env:MY_KEY}" in one.text
+    assert one.digest != other.digest  # by its place it may be a script
 
 
 def test_a_secret_in_a_url_is_bound_and_not_shown():
@@ -114,7 +115,7 @@ def test_an_entry_that_changed_after_the_leave_is_not_started():
     bound = Bound(given, launch_of("notes", given))
     assert bound.command().args == (sys.executable, "server-one") and bound.key == given.key
     environ["WHICH"] = "server-two"
-    with pytest.raises(LocalError, match=r"not what was approved \(command changed\)") as caught:
+    with pytest.raises(LocalError, match=r"not what was approved \(file \S+\$\{env:WHICH\} changed\)") as caught:
         Client(bound)
     assert "asked again" in caught.value.hint and "server-two" not in str(caught.value)
 
@@ -132,7 +133,7 @@ def test_an_address_that_changed_is_not_called():
     given = entry(environ, url="https://${HOST}/mcp")
     bound = Bound(given, launch_of("notes", given))
     environ["HOST"] = "b.example"
-    with pytest.raises(LocalError, match="url changed"):
+    with pytest.raises(LocalError, match="host changed"):
         bound.address()
 
 
@@ -168,6 +169,102 @@ def test_where_headers_and_addresses_come_from_is_shown_and_bound():
     members["headers"] = {"X-Key": "Bearer ${env:B}"}
     assert launch_of("n", entry(environ, **members), {"X-Own": "mine"}).digest != one.digest
     assert launch_of("n", entry(environ, **members), {"X-Key": "mine"}).sources["header x-key"] == "this program"
+
+
+def asked_for(asked, **members):
+    inputs = [{"id": "key", "type": "promptString"}]
+
+    def ask(declared):
+        asked.append(declared.id)
+        return "typed-secret"
+
+    given = {"servers": {"notes": members}, "inputs": inputs}
+    return read_config(given, inputs=ask, environ={"TOKEN": "tok", "PLACE": "here.example", "WORD": "long-secret"})[
+        "notes"
+    ]
+
+
+@pytest.mark.parametrize("url", ["https://a.example/${env:TOKEN}/mcp?q=${env:WORD}", "https://${PLACE}/${input:key}"])
+def test_a_url_is_shown_with_its_references(url):
+    one = launch_of("n", asked_for([], url=url))
+    assert one.url == one.arguments["url"] == url and f'  "{url}"\n' in one.text
+    assert not any(value in one.text + repr(one) for value in ("/tok/", "here.example", "long-secret", "typed"))
+
+
+def test_words_are_shown_with_their_references(tmp_path):
+    (tmp_path / "key").write_text("from-a-file")
+    words = ["-x", "a ${env:TOKEN}", "${env:WORD}", f"${{file:{tmp_path}/key}}", "${input:key}"]
+    one = launch_of("n", asked_for([], command=sys.executable, args=words))
+    assert one.command == (sys.executable, *words) and one.arguments["command"] == [sys.executable, *words]
+    assert not any(value in one.text + repr(one) for value in ('tok"', "long-secret", "from-a-file", "typed"))
+    assert any("content of files" in each for each in dangers(one.arguments))
+
+
+def test_leave_holds_for_rotated_values_and_not_for_another_host_program_or_file(tmp_path):
+    key, tool = tmp_path / "key", tmp_path / "tool"
+    key.write_text("one")
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    (tmp_path / "two" / "tool").symlink_to(tool)
+    (tmp_path / "one" / "tool").symlink_to(tool)
+    environ = {"T": "one", "HOST": "a.example", "AT": str(tmp_path / "one")}
+
+    def digests():
+        here = {"command": "server", "args": ["--key", "${env:T}"]}
+        entries = [
+            {"url": "https://a.example/${env:T}?k=${env:T}"},
+            here,
+            {**here, "env": {"K": "${env:T}"}},
+            {"url": "https://${HOST}/mcp"},
+            {"command": "${AT}/tool"},
+            {"command": "tool", "env": {"PATH": "${AT}"}},
+            {**here, "cwd": "${AT}"},
+            {**here, "env": {"PYTHONPATH": "${AT}"}},
+            {"command": "server", "args": [f"${{file:{key}}}"]},
+        ]
+        found = [launch_of("n", entry(environ, **each)) for each in entries]
+        assert str(tmp_path / "one") not in "".join(each.text + repr(each) for each in found)
+        return [each.digest for each in found]
+
+    before = digests()
+    environ["T"] = "two"
+    assert digests() == before
+    environ |= {"HOST": "b.example", "AT": str(tmp_path / "two")}
+    key.write_text("two")
+    assert [now == then for now, then in zip(digests(), before, strict=True)] == [True] * 3 + [False] * 6
+
+
+def test_a_configuration_cannot_hide_its_own_words():
+    given = {"command": "sh", "args": ["-c", "rm -rf ~"], "env": {"API_TOKEN": "rm -rf ~"}}
+    assert "rm -rf ~" in launch_of("n", entry(**given)).text
+
+
+def test_the_user_is_asked_for_inputs_after_the_leave():
+    asked = []
+    given = asked_for(asked, command=sys.executable, args=["-c", "", "${input:key}"], env={"KEY": "${input:key}"})
+    launch = launch_of("n", given)
+    assert asked == [] and "typed-secret" not in launch.text and "from ${input:key}" in launch.text
+    command = bound("n", given, launch).command()
+    assert asked == ["key"] and command.args[-1] == command.env["KEY"] == "typed-secret"
+    assert "typed-secret" not in repr(command)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"command": "${input:key}"},
+        {"command": "python", "cwd": "${input:key}"},
+        {"command": "python", "env": {"PYTHONPATH": "${input:key}"}},
+        {"command": "python", "envFile": "${input:key}"},
+    ],
+)
+def test_what_decides_the_code_is_not_asked_for_after_the_leave(members):
+    asked = []
+    with pytest.raises(ConfigError, match=r"after you approve the server.*use \$\{env:NAME\}"):
+        launch_of("n", asked_for(asked, **members))
+    assert asked == []
 
 
 def test_an_entry_whose_source_changed_is_not_started():

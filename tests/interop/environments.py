@@ -29,6 +29,7 @@ PINS = {
     "mcp1-9": REQUIREMENTS / "interop-mcp1-9.txt",
     "mcp2": REQUIREMENTS / "interop-mcp2.txt",
     "fastmcp": REQUIREMENTS / "bench-fastmcp.txt",  # the release the benchmark takes
+    "smolagents": REQUIREMENTS / "interop-smolagents.txt",
 }
 STAMP = "made-for.txt"
 UNREACHABLE = "the package registry cannot be reached"

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -13,7 +12,7 @@ import pytest
 
 from interlock import Client
 from support.asgi import call_tool
-from support.http_socket import connection, http
+from support.http_socket import connection, find_free_port, http, wait_until_listening
 
 from .environments import (
     CACHE,
@@ -87,27 +86,11 @@ def fetch(folder):
     subprocess.run(["dpkg", "-x", str(package), str(folder)], check=True)
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-async def listens(process, port):
-    async with asyncio.timeout(WAIT):
-        while process.returncode is None:
-            try:
-                async with connection(port):
-                    return
-            except OSError:
-                await asyncio.sleep(0.05)
-    raise AssertionError((await process.stderr.read()).decode())
-
-
 @asynccontextmanager
 async def started(*words, port):
     process = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.PIPE)
     try:
-        await listens(process, port)
+        await wait_until_listening(process, port)
         yield
     finally:
         if process.returncode is None:
@@ -118,7 +101,7 @@ async def started(*words, port):
 @asynccontextmanager
 async def behind(folder: Path, *options):
     """The port of the proxy: what it gets below /tools/notes/ it passes on without that."""
-    program, port, upstream = nginx(), free_port(), free_port()
+    program, port, upstream = nginx(), find_free_port(), find_free_port()
     file, config = folder / "server.py", folder / "nginx.conf"
     file.write_text(SERVER)
     config.write_text(NGINX.format(folder=folder, port=port, upstream=upstream))

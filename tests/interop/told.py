@@ -26,9 +26,13 @@ _START_SECONDS = 60
 _STORY_SECONDS = 100
 
 
+def our_python() -> list[str]:
+    """Python with the code that is tested, in the command itself: SDKs give a child few variables."""
+    return ["env", f"PYTHONPATH={_SOURCE}", sys.executable]
+
+
 def our_server(file: str) -> list[str]:
-    """Said in the command itself: SDKs give a child few variables, and it must load the very code that is tested."""
-    return ["env", f"PYTHONPATH={_SOURCE}", sys.executable, "-m", "interlock", "run", file]
+    return [*our_python(), "-m", "interlock", "run", file]
 
 
 def foreign_environment() -> dict[str, str]:

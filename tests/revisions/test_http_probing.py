@@ -201,6 +201,14 @@ async def test_where_the_era_is_clear_the_refusal_of_initialize_names_both():
     assert "server/discover was tried too and gave: nothing here" in error.hint and "revision=" in error.hint
 
 
+async def test_the_same_answer_is_not_told_twice():
+    second = HttpStatus("initialize: nothing here", 500)
+    error = await Endpoint(HttpStatus("server/discover: nothing here", 404), session=[OldLine(second)]).fails(
+        HttpStatus
+    )
+    assert error.hint.startswith("server/discover was tried too, with the same answer; ")
+
+
 @pytest.mark.parametrize("kind", [AuthRequired("log in", 401), unsupported("2099-01-01")])
 async def test_an_answer_to_initialize_that_says_what_to_do_is_raised_as_it_is(kind):
     server = Endpoint(HttpStatus("no", 403), session=[OldLine(kind)])

@@ -122,3 +122,9 @@ def test_a_fact_that_would_break_a_whole_list_is_refused_where_it_is_said(make, 
 def test_what_a_server_says_of_itself_is_text(facts):
     with pytest.raises(LocalError, match="is no text"):
         Server(**{"name": "x", **facts})
+
+
+@pytest.mark.parametrize("name", ["lifespan", "app_lifespan"])
+def test_a_lifespan_is_a_decorator(name):
+    with pytest.raises(TypeError, match=rf"Server has no option '{name}': .*@server\.app_lifespan"):
+        Server("s", **{name: None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from dataclasses import make_dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
@@ -372,6 +373,24 @@ def test_a_default_that_does_not_fit_its_annotation_is_refused(hint, default):
 
     with pytest.raises(LocalError, match=r"default of x, .* does not fit its annotation: .*change the default"):
         read(function)
+
+
+class Unset(msgspec.Struct):
+    x: int | msgspec.UnsetType = msgspec.UNSET
+
+
+@pytest.mark.parametrize("made", [make_dataclass, lambda name, fields: msgspec.defstruct(name, fields)])
+def test_so_is_one_of_a_field(made):
+    def wrong(x: made("Wrong", [("count", int, "zz")])): ...
+
+    with pytest.raises(LocalError, match=r"default of count, 'zz', does not fit its annotation: .*change the default"):
+        read(wrong)
+
+    def right(
+        x: made("Right", [("count", int, 1), ("ratio", float, 1), ("day", date, date(2026, 7, 28))]), y: Unset
+    ): ...
+
+    assert read(right).schema["properties"]["x"]["properties"]["count"]["default"] == 1
 
 
 @pytest.mark.parametrize(

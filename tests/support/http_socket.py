@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,9 +19,10 @@ from interlock.transport.runner import bind, serve_http
 
 from .asgi import headers_of
 
-__all__ = ["Raw", "Response", "connection", "http", "served"]
+__all__ = ["Raw", "Response", "connection", "find_free_port", "http", "served", "wait_until_listening"]
 
 WAIT = 20.0
+START_TIMEOUT = 60.0
 
 
 @asynccontextmanager
@@ -39,6 +41,25 @@ async def served(
         async with asyncio.timeout(WAIT):
             await serving
         listener.close()
+
+
+def find_free_port() -> int:
+    """For a program of others, which must be told its port."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+async def wait_until_listening(process: asyncio.subprocess.Process, port: int) -> None:
+    """Wait for a program that was just started; the error is what it wrote to stderr, which must be a pipe."""
+    async with asyncio.timeout(START_TIMEOUT):
+        while process.returncode is None:
+            try:
+                async with connection(port):
+                    return
+            except OSError:
+                await asyncio.sleep(0.05)
+    assert process.stderr is not None
+    raise AssertionError((await process.stderr.read()).decode())
 
 
 def http(

@@ -209,8 +209,15 @@ async def test_who_missed_messages_reads_on_with_the_next():
             task.cancel()
         for number in range(10):
             await a.tell_all(Mail("x", "s", b"%d" % number))
+        looked = []
+
+        async def look():
+            looked.append(True)
+
+        b._on_renewal = look
         b._tasks = [asyncio.create_task(b._read(0, 1))]
         await until_idle()
+        assert looked == [True], "what it missed may be recorded elsewhere"
         await a.tell_all(Mail("x", "s", b"last"))
         await until(lambda: of_b)
         assert of_b == [("x", b"last", a.number)]

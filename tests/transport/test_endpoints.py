@@ -4,7 +4,7 @@ import pytest
 
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.policies import NAMED, NAMED_HERE, TYPED
-from interlock.wire.errors import LocalError, RemoteError
+from interlock.wire.errors import HttpStatus, LocalError, RemoteError
 
 
 @pytest.mark.parametrize(
@@ -213,3 +213,27 @@ def test_a_second_redirect_is_read_where_the_first_one_led():
     endpoint = endpoint_of("http://x:1/mcp")
     assert endpoint.redirected("other", "http://x:1/v2/mcp") == "http://x:1/v2/other"
     assert endpoint.redirected("//y:1/other", "http://x:1/v2/mcp") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "label"),
+    [
+        ("https://a.example/x", "", "https://a.example:443"),
+        ("https://a.example/secret-path", "https://a.example/${env:PATH}", "https://a.example:443"),
+        ("https://secret.example/x", "https://${file:/etc/host?}/x", "https://${file:/etc/host?}"),
+        ("https://secret.example/x", "https://${H}:${P}/x", "https://${H}:${P}"),
+        ("https://secret.example/x", "${env:URL}", "${env:URL}"),
+    ],
+)
+def test_messages_name_an_endpoint_as_its_configuration_does(url, shown, label):
+    endpoint = endpoint_of(url, shown=shown)
+    assert endpoint.label == label and "secret" not in repr(endpoint)
+
+
+def test_errors_show_references_instead_of_what_was_looked_up():
+    endpoint = endpoint_of("https://a.example/secret-one", references={"secret-one": "${A}", "secret-one-two": "${B}"})
+    error = HttpStatus("no secret-one here", 404, body="secret-one-two, secret-one")
+    error.hint, error.__cause__ = "not at secret-one", OSError("secret-one-two")
+    assert endpoint.conceal(error) is error
+    assert (str(error), error.body, error.status) == ("no ${A} here", "${B}, ${A}", 404)
+    assert (error.hint, str(error.__cause__)) == ("not at ${A}", "${B}")

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.auth.plans import OAuth
 from interlock.transport.logins import Called, Loopback, Pasted, login_of
-from interlock.wire.errors import LocalError, LoginRequired
+from interlock.wire.errors import AuthorizationFailed, LocalError, LoginRequired
 
 STATE = "s" * 43
 
@@ -160,6 +160,13 @@ async def test_a_url_is_pasted():
     assert await login.visit("https://as.example/a", STATE) == "http://127.0.0.1:33418/callback?code=c"
     assert "https://as.example/a" in said[0]
     await login.close()
+
+
+@pytest.mark.parametrize("line", ["", "\n"])
+async def test_what_is_not_pasted_is_told_as_such(line):
+    """Without a terminal stdin ends at once: no browser came back from anywhere."""
+    with pytest.raises(AuthorizationFailed, match="no URL was pasted"):
+        await Pasted(lambda text: None, lambda: line).visit("https://as.example/a", STATE)
 
 
 async def test_who_does_not_paste_does_not_hold_anybody():

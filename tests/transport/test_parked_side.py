@@ -1,15 +1,20 @@
 """transport/parked_side.py: a run that waits at one worker goes on when its answers reach another."""
 
 import asyncio
+import math
+import time
 from contextlib import asynccontextmanager
 
 import pytest
 
 from interlock import Context, Server
 from interlock.transport.http_server import HttpApp, SessionBounds
+from interlock.transport.leases import LeaseMonitor
 from interlock.wire.exchange import Principal
 from support.asgi import call_tool, post
 
+BOUNDS = SessionBounds(lease=20.0)  # on a machine that is busy a worker may be slow to renew its lease
+WATCHED = SessionBounds(lease=4.0)  # and others look after half of it whether it did
 CAN = {"io.modelcontextprotocol/clientCapabilities": {"roots": {}}, "progressToken": 1}
 
 
@@ -36,7 +41,7 @@ class Worker:
             await ctx.roots()
             raise RuntimeError("broken")
 
-        self.app = HttpApp(server, state=path, **{"sessions": SessionBounds(lease=0.3), **options})
+        self.app = HttpApp(server, state=path, **{"sessions": BOUNDS, **options})
 
 
 @asynccontextmanager
@@ -125,7 +130,7 @@ async def test_a_client_that_goes_cancels_the_run(tmp_path):
 
 
 async def test_when_its_worker_is_gone_the_state_is_refused(tmp_path):
-    async with office(tmp_path / "s.db") as (a, b):
+    async with office(tmp_path / "s.db", sessions=WATCHED) as (a, b):
         asked = (await ask(a, call_tool("order", {"wait": True}, **CAN))).json["result"]
         talk = post(b.app, again(asked, "x", wait=True))
         await talk.heard(2)
@@ -138,7 +143,7 @@ async def test_when_its_worker_is_gone_the_state_is_refused(tmp_path):
 
 
 async def test_a_store_that_fails_is_told_and_the_run_waits_on(tmp_path, caplog):
-    async with office(tmp_path / "s.db", sessions=SessionBounds(lease=20.0)) as (a, b):
+    async with office(tmp_path / "s.db") as (a, b):
         asked = (await ask(a, call_tool("order", **CAN))).json["result"]
         (tmp_path / "s.db").rename(tmp_path / "away.db")
         refused = await ask(b, again(asked, "one"))
@@ -157,13 +162,22 @@ async def test_what_is_no_state_of_ours_is_judged_here(tmp_path, state):
         assert (await ask(worker, frame)).error["code"] == -32602
 
 
+async def stand_still(colleagues):
+    """From now on its lease is not renewed, and was not for longer than it lasts."""
+    colleagues._tasks[0].cancel()
+    await asyncio.wait(colleagues._tasks[:1])
+    colleagues._signed -= WATCHED.lease
+    past = LeaseMonitor(WATCHED.lease, clock=lambda: time.monotonic() - WATCHED.lease)
+    await colleagues._state.put(colleagues._sign_of(colleagues.number), past.renewal(), until=math.inf)
+
+
 async def test_a_round_whose_worker_stood_still_is_refused_once_and_ends_there(tmp_path):
-    async with office(tmp_path / "s.db") as (a, b):
+    async with office(tmp_path / "s.db", sessions=WATCHED) as (a, b):
         asked = (await ask(a, call_tool("order", {"wait": True}, **CAN))).json["result"]
         colleagues = a.app._sharing.colleagues
         talk = post(b.app, again(asked, "x", wait=True))
         await talk.heard(2)
-        colleagues._tasks[0].cancel()  # its lease is not renewed
+        await stand_still(colleagues)
         answer = await talk.answer()
         assert answer.events[-1]["error"]["code"] == -32602
         assert a.app._side._rounds and not a.ended
@@ -174,13 +188,17 @@ async def test_a_round_whose_worker_stood_still_is_refused_once_and_ends_there(t
 
 
 async def test_a_round_that_was_given_up_before_its_worker_read_of_it_never_runs(tmp_path, caplog):
-    async with office(tmp_path / "s.db") as (a, b):
+    async with office(tmp_path / "s.db", sessions=WATCHED) as (a, b):
         asked = (await ask(a, call_tool("order", **CAN))).json["result"]
         colleagues = a.app._sharing.colleagues
-        for task in colleagues._tasks:
-            task.cancel()  # it stands still, and reads no mail
+        for task in colleagues._tasks[1:]:
+            task.cancel()  # it reads no mail
         inbox = await colleagues._state.last(colleagues._stream(colleagues.number))
-        refused = await ask(b, again(asked, "one"))
+        talk = post(b.app, again(asked, "one"))
+        async with asyncio.timeout(30):
+            await colleagues._state.wait(colleagues._stream(colleagues.number), inbox, seconds=30)
+        await stand_still(colleagues)
+        refused = await talk.answer()
         assert (refused.status, refused.error["code"]) == (400, -32602)
         colleagues._tasks[2] = asyncio.get_running_loop().create_task(colleagues._read(colleagues.number, inbox))
         async with asyncio.timeout(30):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from weakref import WeakKeyDictionary, ref
 
@@ -794,6 +795,122 @@ async def test_eager_tasks_do_not_fill_the_stack_either():
     await turns(1000)
     loop.set_task_factory(None)
     assert all(found.by_id[number] == [b"%d" % number] for number in range(301))
+    await over(found)
+
+
+# --- a task factory that wraps coroutines ---
+
+
+async def enter(coroutine):
+    """Wrap a coroutine as Sentry does, which begins a scope of its own."""
+    WHO.set("the factory")
+    return await coroutine
+
+
+@contextmanager
+def tasks_wrapped(wrap=enter, **options):
+    loop = asyncio.get_running_loop()
+
+    def factory(loop, coroutine, **named):
+        return asyncio.Task(wrap(coroutine), loop=loop, **named, **options)
+
+    loop.set_task_factory(factory)
+    try:
+        yield
+    finally:
+        loop.set_task_factory(None)
+
+
+async def check_wrapped(found):
+    async def sleeps():
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        return b"slept"
+
+    async def fails():
+        await asyncio.sleep(0)
+        raise ValueError
+
+    found.start(1, gives())
+    found.start(2, sleeps())
+    found.start(3, fails())
+    await found.runs.settle(10)
+    assert (found.by_id[1], found.by_id[2]) == ([b"x"], [b"slept"])
+    assert b"-32603" in found.by_id[3][0]
+    assert found.nothing_left()
+    await over(found)
+
+
+async def test_wrapped_runs_answer_whether_they_wait_or_not():
+    with tasks_wrapped():
+        await check_wrapped(Replies())
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="Python 3.12 and newer have eager tasks")
+async def test_eager_wrapped_runs_answer_whether_they_wait_or_not():
+    with tasks_wrapped(eager_start=True):
+        await check_wrapped(Replies())
+
+
+async def test_wrapped_runs_are_inside_of_the_wrapper_from_the_start():
+    async def who():
+        first = WHO.get()
+        await asyncio.sleep(0)
+        return f"{first}, {WHO.get()}".encode()
+
+    found = Replies()
+    with tasks_wrapped():
+        found.start(1, who())
+    await found.runs.settle(10)
+    assert found.by_id[1] == [b"the factory, the factory"]
+    await over(found)
+
+
+@pytest.mark.parametrize("turned", [0, 3], ids=["before its first turn", "while it waits"])
+async def test_a_wrapped_run_that_is_cancelled_takes_no_room(turned):
+    found = Replies(limit=10)
+    with tasks_wrapped():
+        for number in range(100):
+            assert found.start(number, waits(asyncio.Event()))
+            await turns(turned)
+            assert found.runs.cancel(number)
+            await turns(3)
+    assert found.by_id == {number: [None] for number in range(100)}
+    assert found.nothing_left()
+    await over(found)
+
+
+async def break_down(coroutine):
+    raise OSError("no scope left")
+
+
+async def forget(coroutine):
+    """Neither awaited nor closed."""
+
+
+@pytest.mark.parametrize(("wrap", "logged"), [(break_down, "no scope left"), (forget, "did not await")])
+async def test_a_wrapper_that_fails_is_an_internal_error(caplog, wrap, logged):
+    found = Replies(limit=1)
+    with tasks_wrapped(wrap):
+        assert found.start(1, gives())
+    await turns(5)
+    assert b"-32603" in found.by_id[1][0]
+    assert logged in caplog.text
+    assert found.nothing_left()
+    await over(found)
+
+
+async def test_a_task_factory_that_comes_later_harms_no_run():
+    found, event = Replies(), asyncio.Event()
+    found.start(1, gives())
+    await turns()  # the spare task is parked by now
+    with tasks_wrapped():
+        for number in (2, 3, 4):
+            found.start(number, waits(event))
+    await turns()
+    event.set()
+    await found.runs.settle(10)
+    assert found.by_id == {1: [b"x"], 2: [b"waited"], 3: [b"waited"], 4: [b"waited"]}
     await over(found)
 
 

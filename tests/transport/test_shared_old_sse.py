@@ -19,7 +19,8 @@ def app_at(path, **options):
     async def where(ctx: Context) -> str:
         return (await ctx.roots())[0].uri
 
-    return HttpApp(server, state=path, sessions=SessionBounds(lease=0.3), **options)
+    # on a machine that is busy a worker may be slow to renew its lease
+    return HttpApp(server, state=path, sessions=SessionBounds(lease=20.0), **options)
 
 
 def ask(app, method, path, frame=None, **changes):

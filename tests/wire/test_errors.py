@@ -156,6 +156,19 @@ def test_a_dead_child_tells_how_it_died_once():
     assert "stderr" not in str(PeerClosed("it exited"))
 
 
+def test_what_a_dead_child_wrote_comes_before_what_it_was_not_given():
+    """The process tells the cause; a variable is a guess."""
+    end = PeerClosed("it exited", exit_code=3, stderr="Traceback\nboom\n+-----\n\n")
+    end.withheld = ("SOME_TOKEN",)
+    for text in (str(end), end.explain()):
+        assert text.index("boom") < text.index("SOME_TOKEN")
+    assert end.summarize() == (
+        "it exited; it wrote last: boom; "
+        "variables of your environment that it was not given: SOME_TOKEN; pass those it needs in `env`"
+    )
+    assert CallTimeout("open", 2, "connect").summarize() == str(CallTimeout("open", 2, "connect"))
+
+
 def test_a_tool_error_is_of_no_side():
     assert isinstance(ToolError("x"), InterlockError)
     assert not isinstance(ToolError("x"), LocalError | RemoteError | Refused | ConnectionEnded)

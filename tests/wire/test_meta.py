@@ -232,3 +232,10 @@ def test_a_capability_is_an_object(option, settings):
     check_capabilities(**given)
     with pytest.raises(LocalError, match=rf"{option}: 'com.example/b' is .*, but a capability is an object"):
         check_capabilities(**{**given, option: {"com.example/b": settings}})
+
+
+@pytest.mark.parametrize("given", [True, ["com.example/b"], "com.example/b"])
+@pytest.mark.parametrize("option", ["experimental", "extensions"])
+def test_capabilities_are_a_mapping(option, given):
+    with pytest.raises(LocalError, match=rf"{option}=.* is not a mapping: .* write {option}="):
+        check_capabilities(**{"experimental": None, "extensions": None, option: given})

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ..wire.display import display
 from ..wire.errors import AuthorizationFailed
 from ..wire.json_reader import JsonReader
 from .challenges import scopes_in
@@ -64,7 +65,7 @@ def read_resource_metadata(said: Said, url: str, *, at_root: bool) -> ResourceMe
     """
     found = _read(said, ResourceMetadata, "the metadata of the server")
     if not is_resource_of(found.resource, url, whole_origin=at_root):
-        told = "its metadata speak of another resource than the server that was asked"
+        told = f"its metadata speak of another resource than the server that was asked ({display(found.resource, 200)})"
         raise AuthorizationFailed(f"{told}: nothing of them is used, and no login is begun")
     if not found.authorization_servers:
         raise AuthorizationFailed("the metadata of the server name no authorization server")

@@ -96,7 +96,7 @@ def cause_of(error: InterlockError, aim: Aim, seen: Evidence) -> Cause:
 
 
 def _with_withheld(error: InterlockError, cause: Cause) -> Cause:
-    withheld = error.describe_withheld()
+    withheld = error.describe_withheld("with --env NAME")
     return Cause(cause.said, f"{cause.todo}; {withheld}") if withheld else cause
 
 

@@ -29,7 +29,7 @@ from .failing import OK, USAGE, Failure
 from .floor import Floor
 from .line_reader import LineReader
 from .output_buffer import hold_logs
-from .pointing import Aim, aim_of
+from .pointing import Aim, aim_of, config_in
 from .showing import one_line
 from .state_folder import host_folder
 from .terminal import terminal_or_none
@@ -61,6 +61,7 @@ options:
   --transcript FILE      keep the talk there
   --resume FILE          go on with the talk there, and keep it there
   --log LEVEL            show what servers log, from this level on (warning)
+  --allow-folder FOLDER  a configuration may read files below it (${file:…}, envFile); once for each
   --env NAME[=VALUE]     for the process of a file or command; once for each
   --cwd FOLDER           where the process of a file or command starts
 """
@@ -76,6 +77,7 @@ _OPTIONS: dict[str, Kind] = {
     "transcript": "text",
     "resume": "text",
     "log": "text",
+    "allow-folder": "texts",
     "env": "texts",
     "cwd": "text",
 }
@@ -128,7 +130,7 @@ def _user(screen: Screen, floor: Floor) -> TerminalUser:
 def _host(words: Words, model: Model, user: TerminalUser, book: Watched, home: Path) -> Host:
     return Host(
         _servers(words),
-        config=words.texts("config") or None,
+        config=[config_in(each, words.texts("allow-folder")) for each in words.texts("config")] or None,
         policy=words.options.get("policy"),
         user=user,
         home=home,

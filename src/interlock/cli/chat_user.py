@@ -55,7 +55,8 @@ class TerminalUser:
         self._floor = floor if floor is not None else Floor(lambda: None)
 
     def tell(self, notice: Notice) -> None:
-        self._screen.tell(notice)
+        if notice.kind != "page_warning":  # the question itself shows them, directly above the answer
+            self._screen.tell(notice)
 
     # --- deeds ------------------------------------------------------------------------------------
 
@@ -171,7 +172,7 @@ class TerminalUser:
             screen.block(message)
             screen.block(url)
             host, warnings = _judge_page(url)
-            for warning in warnings:  # the host told them before: by now much else may have been printed below that
+            for warning in warnings:
                 screen.warn(f"careful: {warning}")
             screen.bold(f"Open this page, at the host {host}?")
             return await self._letter(["y", "n"]) == "y"

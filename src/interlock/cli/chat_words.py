@@ -78,7 +78,7 @@ def _quarantined(room: ChatRoom) -> Iterable[tuple[str, str]]:
 async def _servers(room: ChatRoom, words: list[str]) -> None:
     costs = room.host.catalogue.costs()
     for name, member in room.host.members.items():
-        because = f": {one_line(str(member.cause), 200)}" if member.cause is not None else ""
+        because = f": {one_line(member.cause.summarize(), 400)}" if member.cause is not None else ""
         tools = sum(entry.server == name for entry in room.host.catalogue.tools.values())
         about = f"{tools} tools, about {costs.get(name, 0)} tokens" if member.state == "ready" else ""
         room.screen.line(f"  {one_line(name, 40)}  {member.state}{because}  {about}".rstrip())

@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from statistics import median
 from time import monotonic
 from typing import Any
@@ -28,12 +28,12 @@ from ..revisions.revision import Era
 from ..revisions.table import pick
 from ..transport.authorizing import drive
 from ..transport.child import Command
-from ..transport.endpoints import endpoint_of
+from ..transport.endpoints import endpoint_of, label_of
 from ..transport.http_line import HttpLine
 from ..transport.sse_session import SseSession
 from ..wire.errors import AuthorizationFailed, AuthRequired, InterlockError, LoginRequired, MethodNotFound, Refused
 from .causes import Cause, cause_of, is_elsewhere, unreachable
-from .connecting import client_of
+from .connecting import can_log_in, client_of
 from .lint import Remark, State, lint_prompts, lint_resources, lint_templates, lint_tools
 from .list_all import LISTS, list_one
 from .pointing import Aim
@@ -117,6 +117,16 @@ class Checkup:
         url, own = target.address() if isinstance(target, ServerEntry) else (str(target), {})
         return url, {**own, **(self._options.get("headers") or {})}
 
+    def _place(self, host: str) -> tuple[str, bool]:
+        """What findings call the host; True where that is how the configuration writes it."""
+        target = self._aim.target
+        if isinstance(target, ServerEntry):
+            resolved = target.resolve()
+            label = label_of(resolved.shown_url)
+            if label != label_of(resolved.address()[0]):
+                return one_line(label, 200), True
+        return one_line(host, 100), False
+
     def _watched(self) -> Aim:
         command = self._command
         if command is None:
@@ -136,36 +146,40 @@ class Checkup:
         """Found as it will be: by the PATH that the server's process gets."""
         name = command.args[0] if command.args else ""
         if command.cwd is not None and not os.path.isdir(command.cwd):
-            self._found("target", "fail", f"there is no folder {one_line(command.cwd)!r}", "check --cwd")
+            shown = one_line(command.hidden(command.cwd))
+            self._found("target", "fail", f"there is no folder {shown!r}", "check --cwd")
             raise _Over
         found = shutil.which(name, path=command.environment().get("PATH"))
         if found is None and os.sep not in name:
             todo = "install it, or give its full path; aliases and functions of a shell do not count here"
-            self._found("target", "fail", f"there is no program {one_line(name, 100)!r} on PATH", todo)
+            self._found("target", "fail", f"there is no program {one_line(command.program, 100)!r} on PATH", todo)
             raise _Over
-        self._found("target", "ok", f"started by {one_line(found or name)}")
+        self._found("target", "ok", f"started by {one_line(command.program if command.shown else found or name)}")
 
     async def _host(self, url: str) -> None:
         """Its name, its port and, where it is https, its certificate: before any request."""
         parts = urlsplit(url)
         host, tls = parts.hostname or "", parts.scheme == "https"
         port = parts.port or (443 if tls else 80)
+        name, is_looked_up = self._place(host)
+        place = name if is_looked_up else f"{name} port {port}"
         try:
-            async with self._waiting_for(f"{one_line(host, 60)} port {port}"), asyncio.timeout(self._limit):
+            async with self._waiting_for(place), asyncio.timeout(self._limit):
                 found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 version = await _connected(host, port, tls)
         except (OSError, UnicodeError) as error:
             cause = unreachable(error, tls)
-            self._found("target", "fail", f"{one_line(host, 100)} port {port}: {cause.said}", cause.todo)
+            self._found("target", "fail", f"{place}: {cause.said}", cause.todo)
             raise _Over from None
-        addresses = ", ".join(sorted({str(each[4][0]) for each in found})[:3])
-        said = f"{one_line(host, 100)} port {port} answers ({addresses}{', ' + version if version else ''})"
+        addresses = [] if is_looked_up else sorted({str(each[4][0]) for each in found})[:3]
+        about = ", ".join([*addresses, version] if version else addresses)
+        said = f"{place} answers" + (f" ({about})" if about else "")
         self._found("target", "ok", said)
 
     async def _open(self, client: Client) -> None:
-        began = monotonic()
+        began, what = monotonic(), "the server to start and answer" if self._command else "the server to answer"
         try:
-            async with self._waiting_for("the server to start and answer" if self._command else "the server to answer"):
+            async with nullcontext() if can_log_in(self._options) else self._waiting_for(what):
                 await client.open()
         except InterlockError as error:
             await self._not_opened(error)
@@ -222,11 +236,13 @@ class Checkup:
                 continue
             other = urlunsplit((url.scheme, url.netloc, path, "", ""))
             client = client_of(Aim("url", other, other), {**self._options, **limits})
+            name, is_looked_up = self._place("")
+            shown = f"{name}{path}" if is_looked_up else other
             try:
                 await client.open()
-                return other
+                return shown
             except (AuthRequired, LoginRequired):
-                return other
+                return shown
             except InterlockError:
                 pass
             finally:
@@ -310,7 +326,7 @@ class Checkup:
         except Refused as error:
             self._found("errors", "warn", f"a method that does not exist is refused with {error.code}", todo)
         except InterlockError as error:
-            self._found("errors", "fail", f"a method that does not exist: {one_line(str(error), 300)}", todo)
+            self._found("errors", "fail", f"a method that does not exist: {one_line(error.summarize(), 300)}", todo)
 
     # --- how fast, and how it ends ----------------------------------------------------------------
 
@@ -323,7 +339,9 @@ class Checkup:
                     await client.ping()
                 times.append(monotonic() - began)
         except InterlockError as error:
-            self._found("timing", "fail", f"a ping fails: {one_line(str(error), 300)}", "answer pings at any time")
+            self._found(
+                "timing", "fail", f"a ping fails: {one_line(error.summarize(), 300)}", "answer pings at any time"
+            )
             return
         answer = median(times)
         said = f"opened in {self._seconds:.2f} s, an answer takes {answer * 1000:.1f} ms"

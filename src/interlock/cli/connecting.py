@@ -7,6 +7,7 @@ shows the rest.
 from __future__ import annotations
 
 import asyncio
+import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -41,15 +42,18 @@ from .progress import Progress
 from .showing import note, one_line, plain
 from .state_folder import state_folder, tokens_folder
 from .terminal import Terminal, terminal_or_none
+from .wait_status import WaitStatus
 from .words import Kind, Number, Words, read_words
 
 __all__ = [
     "OPTIONS",
     "OPTIONS_HELP",
     "Act",
+    "can_log_in",
     "client_of",
     "client_options",
     "failure_of",
+    "open_client",
     "talk",
     "use_one",
 ]
@@ -66,6 +70,7 @@ OPTIONS: dict[str, Kind] = {
     "bearer": "text",
     "auth": "text",
     "allow-host": "texts",
+    "allow-folder": "texts",
     "env": "texts",
     "cwd": "text",
 }
@@ -84,6 +89,7 @@ options of the connection:
   --bearer VARIABLE            send the token that is in this environment variable
   --auth browser|paste         log in where the server wants it; tokens are kept and used again
   --allow-host HOST            a host that may be spoken to without TLS; once for each
+  --allow-folder FOLDER        a configuration may read files below it (${file:…}, envFile); once for each
   --env NAME[=VALUE]           give the server's process this variable; once for each
   --cwd FOLDER                 start the server's process there
   --log LEVEL                  show what the server logs, from this level on, on stderr
@@ -99,7 +105,8 @@ def use_one(words: list[str], what: str, verb: Verb, more: dict[str, Kind] | Non
     first = 0 if given.command is not None else 1
     target, own = given.own[:first], given.own[first:]
     if not own:
-        raise Failure(f"this takes {'a TARGET and ' if first else ''}a {what}", code=USAGE, hint="--help")
+        hint = "--help" if first else f"it comes before the command: {what} … -- COMMAND"
+        raise Failure(f"this takes {'a TARGET and ' if first else ''}a {what}", code=USAGE, hint=hint)
 
     async def act(client: Client, progress: Progress) -> int:
         return await verb(client, progress, own, given)
@@ -125,7 +132,7 @@ async def _talk(aim: Aim, options: dict[str, Any], act: Act, progress: Progress)
     client = client_of(aim, options)
     opened = False
     try:
-        await client.open()
+        await open_client(client, aim, options)
         opened = True
         return await act(client, progress)
     except InterlockError as error:
@@ -133,6 +140,21 @@ async def _talk(aim: Aim, options: dict[str, Any], act: Act, progress: Progress)
     finally:
         progress.clear()
         await client.close()
+
+
+async def open_client(client: Client, aim: Aim, options: dict[str, Any]) -> None:
+    """Open it; on a terminal, what takes long is named. A login has the terminal to itself."""
+    if not sys.stderr.isatty() or can_log_in(options):
+        await client.open()
+        return
+    what = "the server to answer" if aim.is_remote else "the server to start and answer"
+    async with WaitStatus().waiting_for(what, options["connect_timeout"]):
+        await client.open()
+
+
+def can_log_in(options: dict[str, Any]) -> bool:
+    """May the user be asked to log in while a client with these options opens?"""
+    return getattr(options.get("auth"), "login", None) is not None
 
 
 def client_of(aim: Aim, options: dict[str, Any]) -> Client:
@@ -208,18 +230,19 @@ def failure_of(error: InterlockError, *, opened: bool) -> Failure:
     """The same for a person, and as a code for a program."""
     code, hint = _code_and_hint(error, opened)
     message, tail = plain(str(error).partition("\n")[0]), error.stderr.strip()
-    cause = "; ".join(filter(None, (_cause(error.__cause__, message), error.describe_withheld())))
+    cause, withheld = _cause(error.__cause__, message, hint), error.describe_withheld("with --env NAME")
     if tail:
         last = "\n".join(f"    {plain(line)}" for line in tail.splitlines())
         cause = f"{cause + '; ' if cause else ''}the server's process said last:\n{last}"
-    return Failure(message, code=code, cause=cause, hint=hint)
+    return Failure(message, code=code, cause=cause, hint="; ".join(filter(None, (hint, withheld))))
 
 
-def _cause(behind: BaseException | None, message: str) -> str:
-    """What the message does not say already; the last words of a process are shown by themselves."""
+def _cause(behind: BaseException | None, message: str, hint: str) -> str:
+    """What message and hint do not tell already; the last lines of a process are shown by themselves."""
     said = str(behind).partition("\n")[0] if isinstance(behind, InterlockError) and behind.stderr else str(behind)
     told = "" if behind is None else one_line(getattr(behind, "strerror", None) or said or repr(behind), 300)
-    return "" if told in message else told
+    answer = told.partition(": ")[2][:200]  # without the method that was tried
+    return "" if told in message or (answer and answer in hint) else told
 
 
 def _code_and_hint(error: InterlockError, opened: bool) -> tuple[int, str]:

@@ -163,7 +163,7 @@ def _check_imports(file: str, said: Words) -> None:
     if done.returncode:
         told = plain(done.stderr.decode("utf-8", "replace").strip()[-2000:]) or f"exit code {done.returncode}"
         hint = "fix it, or pass --no-check to install it as it is"
-        raise Failure(f"{display(file, 300)} cannot be served", cause=told, hint=hint)
+        raise Failure(f"{display(file, 300)} cannot be served", cause=told.replace("\n", "\n    "), hint=hint)
 
 
 def _whole_path(target: str) -> str:

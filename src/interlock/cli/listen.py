@@ -68,6 +68,7 @@ async def listen(client: Client, wanted: list[str], most: int | None, *, as_line
             heard += 1
             if heard == most:
                 return
+        note("the server ended the stream: it tells of no more changes")
 
 
 def _line(change: Change) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..version import __version__
@@ -38,7 +39,8 @@ def command(words: list[str]) -> int:
     for name in make(folder):
         say(f"made {display(str(folder / name), 300)}")
     shown = display(str(folder), 300)
-    say(f"\nnext: cd {shown}\n      python -m pytest\n      interlock run server.py --http")
+    tests = ["python -m pytest"] if find_spec("pytest") else ["pip install pytest", "python -m pytest"]
+    say("\nnext: " + "\n      ".join([f"cd {shown}", *tests, "interlock run server.py --http"]))
     return 0
 
 

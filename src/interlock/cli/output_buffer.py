@@ -30,6 +30,8 @@ class OutputBuffer:
         self._waiting: list[tuple[TextIO, str]] = []
         self._size = self._dropped = 0
         self._last: TextIO = sys.stderr
+        self.clear_status: Callable[[], None] | None = None
+        """Takes a status line (a wait, progress) off the screen: other output does not continue it."""
 
     @property
     def is_held(self) -> bool:
@@ -39,6 +41,8 @@ class OutputBuffer:
     def write(self, stream: TextIO, text: str) -> None:
         """Now, or when the question that is open is answered, or the line that is being typed is entered."""
         prompt = self._prompt
+        if self.clear_status is not None:
+            self.clear_status()
         if not self.is_held or (prompt is not None and not stream.isatty()):
             stream.write(text)
             stream.flush()

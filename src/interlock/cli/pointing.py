@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ from .programs import PROGRAMS, Surroundings
 from .showing import note
 from .words import Words
 
-__all__ = ["Aim", "aim_of", "config_files", "headers_of"]
+__all__ = ["Aim", "aim_of", "config_files", "config_in", "headers_of"]
 
 _HINT = (
     "TARGET is a URL, a Python file, a configuration (mcp.json or mcp.json:NAME), a name in one, or -- and a command; "
@@ -95,9 +95,9 @@ def _of_word(words: Words, word: str, asks: bool) -> Aim:
         return Aim("url", display(word.partition("?")[0], 200), word)
     path, which = _file_and_rest(word)
     if path is None:
-        return _of_name(word, asks)
+        return _of_name(words, word, asks)
     if path.lower().endswith((".json", ".jsonc")):
-        config = read_config(path, inputs=_asked)
+        config = config_in(path, words.texts("allow-folder"))
         return _entry(config[which] if which else _only(config))
     return _of_file(words, path, which)
 
@@ -151,11 +151,19 @@ def config_files(home: Path | None = None, here: Path | None = None) -> dict[Pat
     return {place: place not in of_user for place in found if place is not None}
 
 
-def _of_name(word: str, asks: bool) -> Aim:
+def config_in(path: str | Path, allowed_folders: Iterable[str] = ()) -> Config:
+    """A configuration that the user names by its path. Its server is the user's choice; what its `${file:...}` and
+    `envFile` read is not: unless it is one of the user's own files, they lead below its folder or an allowed one."""
+    own = {place.resolve() for place, of_folder in config_files().items() if not of_folder}
+    confined = Path(path).expanduser().resolve() not in own
+    return read_config(path, inputs=_asked, confined=confined, allowed_folders=allowed_folders)
+
+
+def _of_name(words: Words, word: str, asks: bool) -> Aim:
     if _is_path(word):
         hint = f"did you mean http://{word}?" if _looks_like_url(word) else _HINT
         raise Failure(f"there is no file {display(word, 200)!r}", code=USAGE, hint=hint)
-    found, names, broken = _servers_called(word)
+    found, names, broken = _servers_called(word, words.texts("allow-folder"))
     if not found:
         known = f"there are: {', '.join(sorted(names)[:20])}" if names else _HINT
         known = f"did you mean the file ./{display(word, 200)}?" if os.path.isfile(word) else known
@@ -184,7 +192,7 @@ def _looks_like_url(word: str) -> bool:
     return host.startswith(("localhost", "127.")) or (":" in host and "." in host)
 
 
-def _servers_called(word: str) -> tuple[list[ServerEntry], set[str], list[str]]:
+def _servers_called(word: str, allowed_folders: list[str]) -> tuple[list[ServerEntry], set[str], list[str]]:
     """Those of that name, the names of all, and which files cannot be read."""
     found: list[ServerEntry] = []
     names: set[str] = set()
@@ -193,7 +201,7 @@ def _servers_called(word: str) -> tuple[list[ServerEntry], set[str], list[str]]:
         if not path.is_file():
             continue
         try:
-            config = read_config(path, inputs=_asked, confined=of_folder)
+            config = read_config(path, inputs=_asked, confined=of_folder, allowed_folders=allowed_folders)
         except NoSection:
             continue  # a host's settings that name no server at all
         except ConfigError as error:

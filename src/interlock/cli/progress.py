@@ -34,12 +34,13 @@ class Progress:
         shown = cut_columns(line, columns_of(self._stream) or 80)
         self._stream.write(f"\r\x1b[K{shown}")
         self._stream.flush()
+        OUTPUT.clear_status = self.clear
 
     def clear(self) -> None:
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
-            self._drawn = False
+            self._drawn, OUTPUT.clear_status = False, None
 
 
 def bar(done: float, total: float | None, message: str | None) -> str:

@@ -20,7 +20,7 @@ from ..wire.patterns import pattern
 from .call import call
 from .command_questions import CommandQuestions
 from .complete import complete
-from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of
+from .connecting import OPTIONS, OPTIONS_HELP, client_of, client_options, failure_of, open_client
 from .failing import INTERRUPTED, OK, USAGE, Failure
 from .line_reader import editor_or_none, keep_history, prepare
 from .list_all import LISTS, offered, offered_text
@@ -73,7 +73,7 @@ def command(words: list[str]) -> int:
     thread.join(id(client), client.close)
     try:
         shell = Shell(client, progress, thread.run, questions)
-        shell.open()
+        shell.open(open_client(client, aim, options))
         with_history = sys.stdin.isatty() and not given.flag("no-history")
         return _typed(shell, history_file() if with_history else None)
     finally:
@@ -96,9 +96,9 @@ class Shell:
         self._client, self._progress, self._run, self._questions = client, progress, run, questions
         self.over = False
 
-    def open(self) -> None:
+    def open(self, opening: Coroutine[Any, Any, None]) -> None:
         try:
-            self._run(self._client.open())
+            self._run(opening)
         except InterlockError as error:
             raise failure_of(error, opened=False) from error
 

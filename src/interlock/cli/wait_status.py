@@ -23,7 +23,7 @@ _INTERVAL = 1.0  # seconds between two drawings on a terminal
 
 
 class WaitStatus:
-    """Of one command. Nothing else is printed while it shows something."""
+    """Of one command. Other output takes the line away; it is drawn again below."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -56,9 +56,10 @@ class WaitStatus:
             self._stream.write(f"\r\x1b[K{line}")
             self._stream.flush()
             self._drawn = True
+            OUTPUT.clear_status = self._clear
 
     def _clear(self) -> None:
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
-            self._drawn = False
+            self._drawn, OUTPUT.clear_status = False, None

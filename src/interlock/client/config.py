@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -21,9 +21,9 @@ import msgspec
 from ..transport.child import Command
 from ..wire.display import display
 from .config_text import ConfigError, check_depth, members_in, read_text, variables_in
-from .config_values import Input, Inputs, Values, looks_secret
+from .config_values import Filled, Input, Inputs, Lookup, Values, looks_secret, plain_text, redact_template
 
-__all__ = ["SECTIONS", "Config", "ConfigError", "NoSection", "ServerEntry", "entry_in", "read_config"]
+__all__ = ["SECTIONS", "Config", "ConfigError", "NoSection", "ResolvedEntry", "ServerEntry", "entry_in", "read_config"]
 
 log = logging.getLogger("interlock.client")
 SECTIONS = ("mcpServers", "servers")
@@ -46,6 +46,45 @@ EnvPolicy = Literal["minimal", "inherit", "explicit"]
 
 class NoSection(ConfigError):
     """It is no list of servers at all: settings of something else, perhaps, without any."""
+
+
+class ResolvedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry with its references looked up: everything that is started or contacted comes from one of these."""
+
+    words: tuple[Filled, ...] = ()
+    """Of the command, with its arguments; empty for a URL."""
+    env: dict[str, Filled] = {}
+    env_policy: EnvPolicy = "minimal"
+    cwd: Filled | None = None
+    url: Filled | None = None
+    headers: dict[str, Filled] = {}
+    sources: dict[str, str] = {}
+    """Where values come from, by what they are the value of: the references in them as they are written, or the
+    configuration itself."""
+    references: dict[str, str] = {}
+    """Looked-up texts that may be secrets, each with its reference as it is written."""
+
+    def command(self) -> Command:
+        env = {name: text.value for name, text in self.env.items()}
+        hidden = {*self.references}
+        hidden |= {value for name, value in env.items() if len(value) >= 6 and looks_secret(name, value)}
+        return Command(
+            args=tuple(word.value for word in self.words),
+            shown=tuple(word.shown for word in self.words) if any(word.is_looked_up for word in self.words) else (),
+            env=env or None,
+            env_policy=self.env_policy,
+            cwd=None if self.cwd is None else self.cwd.value,
+            hide=tuple(sorted(hidden, key=len, reverse=True)),
+        )
+
+    @property
+    def shown_url(self) -> str:
+        """The URL with its references as they are written, and without what looks like a secret beside them."""
+        return "" if self.url is None else redact_template(self.url.shown)
+
+    def address(self) -> tuple[str, dict[str, str]]:
+        assert self.url is not None
+        return self.url.value, {name: text.value for name, text in self.headers.items()}
 
 
 class ServerEntry:
@@ -80,45 +119,69 @@ class ServerEntry:
 
     def command(self) -> Command:
         """How to start it, with everything looked up now."""
-        self._check_enabled()
-        hidden: list[str] = []
-        env = {**self._variables_of_file(hidden), **self._texts("env", hidden)}
-        args = [self._fill(each, f"args[{number}]", hidden) for number, each in enumerate(self._list("args"))]
-        hidden += [value for name, value in env.items() if len(value) >= 6 and looks_secret(name, value)]
-        return Command(
-            args=(self._text("command", hidden), *args),
-            env=env or None,
-            env_policy=self._env_policy,
-            cwd=self._values.folder_of(self._text("cwd", hidden) if "cwd" in self._members else None),
-            hide=tuple(sorted(set(hidden), key=len, reverse=True)),
-        )
+        return self.resolve().command()
 
     def address(self) -> tuple[str, dict[str, str]]:
         """Its URL and headers, with everything looked up now."""
+        return self.resolve().address()
+
+    def resolve(self, *, asks: bool = True) -> ResolvedEntry:
+        """All of it, looked up now. Without `asks` the user is not asked for inputs, which stay as they are written."""
         self._check_enabled()
-        return self._text("url", []), self._texts("headers", [])
+        lookup = Lookup(asks)
+        if self.kind != "stdio":
+            url, headers = self._text("url", lookup), self._texts("headers", lookup)
+            return ResolvedEntry(url=url, headers=headers, sources=self.sources(), references=lookup.found)
+        of_file = self._variables_of_file(lookup)
+        args = (self._fill(each, f"args[{number}]", lookup) for number, each in enumerate(self._list("args")))
+        return ResolvedEntry(
+            words=(self._text("command", lookup), *args),
+            env={**{name: plain_text(value) for name, value in of_file.items()}, **self._texts("env", lookup)},
+            env_policy=self._env_policy,
+            cwd=self._folder(lookup),
+            sources=self._sources(of_file),
+            references=lookup.found,
+        )
 
     def sources(self) -> dict[str, str]:
         """Where values come from, by what they are the value of: the references in them as they are written, or the
         configuration itself. Nothing is looked up but the names in an `envFile`."""
+        return self._sources(self._variables_of_file(Lookup()))
+
+    def _sources(self, of_file: Mapping[str, str]) -> dict[str, str]:
         texts = {f"header {name.lower()}": text for name, text in self._mapping("headers").items()}
         texts |= {f"variable {name}": text for name, text in self._mapping("env").items()}
         found = {what: self._values.references(text) or "the configuration" for what, text in texts.items()}
-        for name in self._variables_of_file([]):
+        for name in of_file:
             found.setdefault(f"variable {name}", f"envFile {self._members['envFile']}")
         plain = {f"word [{number}]": text for number, text in enumerate(self._list("args"), 1)}
         plain |= {name: self._members[name] for name in ("command", "cwd", "url", "envFile") if name in self._members}
         return found | {what: used for what, text in plain.items() if (used := self._values.references(text))}
 
+    def _folder(self, lookup: Lookup) -> Filled | None:
+        if "cwd" not in self._members:
+            folder = self._values.folder_of(None)
+            return None if folder is None else plain_text(folder)
+        text = self._text("cwd", lookup)
+        value, known = (str(self._values.path(each)) for each in (text.value, text.known))
+        shown = text.shown if text.is_looked_up or text.has_question else known
+        return msgspec.structs.replace(text, value=value, shown=shown, known=known)
+
     def _check_enabled(self) -> None:
         if self.disabled:
             raise ConfigError(f"{self.at}: the file says that this server is disabled")
 
-    def _variables_of_file(self, hidden: list[str]) -> dict[str, str]:
+    def _variables_of_file(self, lookup: Lookup) -> dict[str, str]:
         if "envFile" not in self._members:
             return {}
         where = f"{self.at}, envFile"
-        path = self._values.file(self._text("envFile", hidden), where)
+        name = self._text("envFile", lookup)
+        if name.has_question and not lookup.asks:
+            raise ConfigError(
+                f"{where}: holds an ${{input:...}}, which is asked for only after you approve the server, and its "
+                "variables must be known before: write the path, or use ${env:NAME}"
+            )
+        path = self._values.file(name.value, where)
         return variables_in(read_text(path, _FILE_BYTES, where), where)
 
     # --- its members ------------------------------------------------------------------------------
@@ -167,18 +230,18 @@ class ServerEntry:
             texts[name] = str(value)
         return texts
 
-    def _texts(self, member: str, hidden: list[str]) -> dict[str, str]:
+    def _texts(self, member: str, lookup: Lookup) -> dict[str, Filled]:
         return {
-            name: self._fill(value, f"{member}.{display(name, 60)}", hidden)
+            name: self._fill(value, f"{member}.{display(name, 60)}", lookup)
             for name, value in self._mapping(member).items()
         }
 
-    def _text(self, member: str, hidden: list[str]) -> str:
-        return self._fill(self._members[member], member, hidden)
+    def _text(self, member: str, lookup: Lookup) -> Filled:
+        return self._fill(self._members[member], member, lookup)
 
-    def _fill(self, text: str, member: str, hidden: list[str]) -> str:
-        filled = self._values.fill(text, self._in(member), hidden)
-        if "\0" in filled:
+    def _fill(self, text: str, member: str, lookup: Lookup) -> Filled:
+        filled = self._values.fill(text, self._in(member), lookup)
+        if "\0" in filled.value:
             raise ConfigError(f"{self._in(member)}: holds a NUL character")
         return filled
 
@@ -240,13 +303,15 @@ def read_config(
     env_policy: EnvPolicy = "minimal",
     environ: Mapping[str, str] | None = None,
     confined: bool = False,
+    allowed_folders: Iterable[str | PathLike[str]] = (),
 ) -> Config:
     """The servers of a file, or of its content as a mapping.
 
     `inputs` answers `${input:...}`: a mapping by id, or a function that asks the user. `workspace` is what
     `${workspaceFolder}` means; a file in `.vscode` or `.cursor` belongs to the folder above. `environ` replaces the
     process's own variables for `${env:...}`. `env_policy` says what servers get beside their `env` (see `Command`).
-    With `confined`, `${file:...}` and `envFile` lead to files below the workspace, or the folder of the file, alone.
+    With `confined`, `${file:...}` and `envFile` lead to files below the workspace (or the folder of the file, where
+    there is none) and below `allowed_folders`, nowhere else.
     """
     if isinstance(source, Mapping):
         file, path, members = "configuration", None, dict(source)
@@ -258,7 +323,8 @@ def read_config(
     servers, declared, unknown = _sections(members, file)
     folder = path.absolute().parent if path is not None else Path.cwd()
     space = Path(workspace).absolute() if workspace is not None else _workspace_of(folder, path)
-    values = Values(folder, space, declared, inputs, environ, confined)
+    allowed = [Path(each).expanduser().absolute() for each in allowed_folders]
+    values = Values(folder, space, declared, inputs, environ, confined, allowed)
     return Config(file, servers, lambda name, entry: _entry(name, entry, file, values, env_policy), unknown)
 
 

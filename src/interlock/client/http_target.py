@@ -42,7 +42,7 @@ class HttpTarget:
         self.endpoint, self.limits, self._renewed = endpoint, limits, renewed
         # A verdict holds for the origin (COMPAT-007), but one origin may have servers of both eras behind its paths.
         self.key = (endpoint.origin, urlsplit(endpoint.url).path)
-        self.name = endpoint.origin
+        self.name = endpoint.label
 
     def say(self, headers: Mapping[str, str] | None) -> Token[Any]:
         """What is sent from here on, in this task, has these headers too; a call without any has none of another's."""

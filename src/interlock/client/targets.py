@@ -93,17 +93,19 @@ def _of_entry(
         _check_no_url(headers, allowed_hosts, auth)
         entry.command()
         return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
-    from ..transport.endpoints import Endpoint, endpoint_of
+    from ..transport.endpoints import Endpoint, endpoint_of, hide_references
     from .http_target import HttpTarget
 
     hosts = allowed_hosts if isinstance(allowed_hosts, str) else tuple(allowed_hosts)
 
     def endpoint() -> Endpoint:
-        url, own = entry.address()
+        resolved = entry.resolve()
+        (url, own), found = resolved.address(), resolved.references
         try:
-            return endpoint_of(url, {**own, **(headers or {})}, allowed_hosts=hosts)
+            sent = {**own, **(headers or {})}
+            return endpoint_of(url, sent, allowed_hosts=hosts, shown=resolved.shown_url, references=found)
         except LocalError as error:
-            raise ConfigError(f"{entry.at}: {error}") from None
+            raise ConfigError(f"{entry.at}: {hide_references(str(error), found)}") from None
 
     return HttpTarget(endpoint(), limits, endpoint, auth)
 

@@ -154,9 +154,10 @@ def _merged(offers: Iterable[tuple[str, dict[str, T]]]) -> dict[str, Entry[T]]:
 
 
 def for_model(entry: Entry[Tool]) -> dict[str, Any]:
-    """A tool as the API of a model takes it."""
+    """A tool as the API of a model takes it: an object schema without `properties` is legal, but refused there."""
+    schema = schema_for_model(entry.item.input_schema)
     return {
         "name": entry.exposed,
         "description": entry.description,
-        "input_schema": schema_for_model(entry.item.input_schema),
+        "input_schema": schema if "properties" in schema else {**schema, "properties": {}},
     }

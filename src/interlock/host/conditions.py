@@ -117,7 +117,8 @@ def _path_parts(text: str) -> list[str] | None:
     text = text.replace("\\", "/")
     parts = [part for part in text.split("/") if part not in ("", ".")]
     absolute = (text.startswith("/") and not text.startswith("//")) or text[1:3] == ":/"
-    return None if not absolute or ".." in parts or not text.isprintable() else parts
+    # A launch shows references of a configuration as they are written: what they stand for may be a detour.
+    return None if not absolute or ".." in parts or "${" in text or not text.isprintable() else parts
 
 
 def _host(value: Any, given: str) -> bool | None:
@@ -134,7 +135,7 @@ def _host_in(text: str) -> str | None:
     if not text.isascii() or not text.isprintable() or {"\\", " ", "@"} & set(text):
         return None
     address = _split(text)
-    if address is None or address.scheme not in ("http", "https") or not address.hostname:
+    if address is None or address.scheme not in ("http", "https") or not address.hostname or "$" in address.netloc:
         return None
     return address.hostname.lower().removesuffix(".")
 

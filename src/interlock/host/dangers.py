@@ -23,6 +23,7 @@ _RIGHTS = {"sudo", "doas", "su", "pkexec", "runas"}
 _FETCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx", "dlx"}
 _CONTAINERS = {"docker", "podman", "nerdctl"}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_OPEN_HOST = pattern(r"(?:https?://)?[^/?#$]{0,1024}\$\{")  # a reference before the path
 _TEXTS: list[tuple[re.Pattern[str], str]] = [
     (pattern(r"\brm\s+-\w*[rf]|\bmkfs|\bdd\s+if=|\bformat\s+[a-z]:", re.I), "It deletes or overwrites files."),
     (pattern(r"\b(?:curl|wget|iwr|invoke-webrequest)\b", re.I), "It loads something from the network."),
@@ -40,9 +41,9 @@ _TEXTS: list[tuple[re.Pattern[str], str]] = [
 
 
 def dangers(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """Of what a launch binds: `command` (words), `environment` and `env_policy`, or `url`."""
+    """Of what a launch binds: `command` (words), `environment` and `env_policy`, or `url`; and `sources`."""
     words = [str(word) for word in cast("list[Any]", plan.get("command") or [])]
-    found = _of_command(words, plan) if words else _of_url(str(plan.get("url") or ""))
+    found = _of_command(words, plan) if words else _of_url(str(plan.get("url") or ""), plan)
     return tuple(dict.fromkeys(found))
 
 
@@ -57,6 +58,12 @@ def _of_command(words: list[str], plan: Mapping[str, Any]) -> Iterator[str]:
         yield "It fetches a package and runs it: what runs may differ from one start to the next."
     if names[0] in _CONTAINERS and any(word.startswith("--privileged") or word in ("/:/", "/:/host") for word in words):
         yield "The container gets rights over this machine."
+    sources = _sources(plan)
+    if "command" in sources and "${" in words[0]:
+        yield f"Which program it starts is decided by a value that is not shown: {display(sources['command'], 300)}."
+    files = [where for what, where in sources.items() if what.startswith("word [") and "${file:" in where]
+    if files:
+        yield f"Its arguments hold the content of files, which is not shown: {display(', '.join(files), 300)}."
     text = " ".join(words)[:100_000]
     yield from (told for search, told in _TEXTS if search.search(text))
     if plan.get("env_policy") == "inherit":
@@ -65,7 +72,14 @@ def _of_command(words: list[str], plan: Mapping[str, Any]) -> Iterator[str]:
         yield f"Its variables decide which code runs: {', '.join(display(name, 80) for name in sorted(deciding))}."
 
 
-def _of_url(url: str) -> Iterator[str]:
+def _sources(plan: Mapping[str, Any]) -> Mapping[str, str]:
+    return cast("Mapping[str, str]", plan.get("sources") or {})
+
+
+def _of_url(url: str, plan: Mapping[str, Any]) -> Iterator[str]:
+    from_where = _sources(plan).get("url")
+    if from_where is not None and _OPEN_HOST.match(url):
+        yield f"Which host it contacts is decided by a value that is not shown: {display(from_where, 300)}."
     try:
         address = urlsplit(url)
         host = address.hostname or ""

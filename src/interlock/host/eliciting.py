@@ -18,7 +18,7 @@ from ..wire.errors import InternalError, InvalidParams
 from .deeds import Deed, Denied
 from .pages import Opener, open_in_browser, page_at
 from .sampling import Through
-from .user import Ask, Leave, Notice, User
+from .user import Ask, Leave, Notice, NoticeKind, User
 
 __all__ = ["Asker"]
 
@@ -82,7 +82,7 @@ class Asker:
             nonlocal seen
             seen = True
             for warning in page.warnings:
-                self._tell(f"careful: {warning}")
+                self._tell(f"careful: {warning}", "page_warning")
             return Leave(granted=await self._user.open_page(self._server, page.url, message) is True)
 
         async def opened(asked: dict[str, Any]) -> bool:
@@ -117,10 +117,10 @@ class Asker:
         if wait := self._pace.take(self._server, monotonic()):
             raise InternalError(f"Too many questions: try again in {wait:.0f} s")
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, kind: NoticeKind = "asked") -> None:
         """A screen that fails must not fail what the server is answered."""
         try:
-            self._user.tell(Notice(kind="asked", text=text, server=self._server))
+            self._user.tell(Notice(kind=kind, text=text, server=self._server))
         except Exception:
             log.exception("! a notice could not be shown")
 

@@ -257,7 +257,7 @@ class Host(Verbs):
         elif change.state in ("failed", "refused", "stopped", "removed"):
             self._shelving.gone(change.server)
         if change.cause is not None:
-            because = display(str(change.cause), 500)
+            because = display(change.cause.summarize(), 500)
             self._tell("server", change.server, f"the server {_name(change.server)} is {change.state}: {because}")
 
     def _lists_changed(self, server: str, change: Change) -> None:

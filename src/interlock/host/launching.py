@@ -1,11 +1,15 @@
 """What exactly is about to be started or connected to, for the person who is asked about it.
 
-A program that a configuration names runs with the rights of its user, so leave to start it is bound to all that decides
-what runs: the program as it is found now and the content of its file, every argument, the content of a script among
-them, the folder, the names of its variables, or the URL and the names of its headers. Values of variables and headers
-are neither shown nor bound, because they are secrets that rotate, but where each comes from (a variable, a file, the
-configuration) is both. Variables that decide which code runs (`LD_PRELOAD`, `PYTHONPATH`, …) are bound by value.
-Whatever changes, even between the leave and a later restart, is another launch and needs another leave.
+A program that a configuration names runs with the rights of its user, so permission to start it is bound to all that
+decides what runs: the program as it is found now and the content of its file, every argument, the content of a script
+among them, the folder, the names of its variables, or the URL and the names of its headers.
+
+What was looked up for a configuration (a variable, a file, an input) may be a secret that rotates. It is shown as the
+configuration writes it, `${env:TOKEN}`, and permission is bound to that text and its sources, not to the value. What
+decides which code runs or which host is contacted is bound by value as well, and not shown either: the program, the
+folder, scripts, variables such as `LD_PRELOAD` and `PYTHONPATH`, the host of a URL, and words that hold the content of
+a file. Inputs are asked for after permission was given. Whatever changes, even between the permission and a later
+restart, is another launch and needs another permission.
 """
 
 from __future__ import annotations
@@ -13,17 +17,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
-from ..client.config import ServerEntry, entry_in
+from ..client.config import ConfigError, ResolvedEntry, ServerEntry, entry_in
+from ..client.config_values import Filled, plain_text, redact_template
 from ..transport.child import Command
 from ..transport.environment import is_proxy_variable, proxy_secrets, redact_proxy
+from ..wire.display import display
 from ..wire.errors import LocalError, SpawnFailed
 from ..wire.redaction import REDACTED, redact_secrets, redact_url_passwords
 from .code_variables import decides_code
@@ -37,6 +44,7 @@ _MAX_HASHED = 16 * 1024 * 1024  # bytes of a file that are read for its digest; 
 _MAX_SCRIPTS = 4  # of one command
 _MAX_DIGESTS = 256  # files whose digest is remembered, as long as they do not change
 _PROGRAM = "this program"  # where a value comes from that no configuration holds
+_UNBOUND = ("hide", "has_folder")  # members of a launch
 _digests: dict[tuple[object, ...], str] = {}
 
 
@@ -60,13 +68,17 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Where values come from, by what they are the value of: references as the configuration writes them."""
     contents: dict[str, str] = {}
     """The files that run, each with a digest of its content."""
+    looked_up: dict[str, str] = {}
+    """Digests of looked-up values that decide which code runs or which host is contacted, by what they are."""
+    has_folder: bool = True
+    """The folder is there now."""
     hide: tuple[str, ...] = ()
     """Texts in it that nobody is shown; the digest knows them."""
 
     @property
     def digest(self) -> str:
         """Of everything that is bound."""
-        bound = {name: getattr(self, name) for name in self.__struct_fields__ if name != "hide"}
+        bound = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _UNBOUND}
         return sha256(json.dumps(bound, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -78,7 +90,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """What is bound as plain JSON, without secrets: for policies and the audit."""
         if self.url:
-            return {"url": redact_secrets(self.url), "headers": [*self.headers], "sources": {**self.sources}}
+            return {"url": redact_template(self.url), "headers": [*self.headers], "sources": {**self.sources}}
         return {
             "command": [self._hidden(word) for word in self.command],
             "program": self.program,
@@ -97,7 +109,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, f"digest: {self.digest}"])
 
     def _of_url(self) -> list[str]:
-        shown = [f"connect {quoted(self.server)} to", f"  {quoted(redact_secrets(self.url))}"]
+        shown = [f"connect {quoted(self.server)} to", f"  {quoted(redact_template(self.url))}"]
         shown += [f"sending headers: {_names(self.headers)}"] if self.headers else []
         return [*shown, *self._origins()]
 
@@ -137,25 +149,54 @@ def _names(names: Sequence[str]) -> str:
 
 
 def launch_of(server: str, target: Any, headers: Mapping[str, str] | None = None) -> Launch | None:
-    """What pointing a client at this means. None: nothing is started and nobody is called, it lives in this process.
+    """What pointing a client at this means. None: nothing is started or contacted, it lives in this process.
 
-    `target` is what `target_in` returned. References of an entry are looked up, which may fail (`ConfigError`).
+    `target` is what `target_in` returned. References of an entry are looked up, which may fail (`ConfigError`), and the
+    user is not asked for inputs.
     """
     if isinstance(target, ServerEntry):
-        if target.kind == "stdio":
-            return _of_command(server, target.command(), target.sources())
-        url, own = target.address()
-        return _of_url(server, url, own, headers or {}, target.sources())
+        return _of_entry(server, target, target.resolve(asks=False), headers)
     if isinstance(target, Command):
-        return _of_command(server, target)
-    return _of_url(server, target, {}, headers or {}) if isinstance(target, str) else None
+        return _of_command(server, _as_resolved(target), target.hide)
+    return _of_url(server, plain_text(target), (), headers or {}) if isinstance(target, str) else None
+
+
+def _of_entry(
+    server: str, entry: ServerEntry, resolved: ResolvedEntry, headers: Mapping[str, str] | None = None
+) -> Launch:
+    if resolved.url is not None:
+        return _of_url(server, resolved.url, resolved.headers, headers or {}, resolved.sources)
+    _check_known(entry, resolved)
+    return _of_command(server, resolved)
+
+
+def _check_known(entry: ServerEntry, resolved: ResolvedEntry) -> None:
+    texts = {"command": resolved.words[0], "cwd": resolved.cwd}
+    texts |= {f"env.{name}": text for name, text in resolved.env.items() if decides_code(name)}
+    for what, text in texts.items():
+        if text is not None and text.has_question:
+            told = "holds an ${input:...}, which is asked for only after you approve the server, and decides which code"
+            way = "write the value, or use ${env:NAME}"
+            raise ConfigError(f"{entry.at}, {display(what, 80)}: {told} runs: {way}")
+
+
+def _as_resolved(command: Command) -> ResolvedEntry:
+    """A command that this program gives, not a configuration."""
+    env = command.env or {}
+    return ResolvedEntry(
+        words=tuple(plain_text(word) for word in command.args),
+        env={name: plain_text(value) for name, value in env.items()},
+        env_policy=command.env_policy,
+        cwd=None if command.cwd is None else plain_text(command.cwd),
+        sources={f"variable {name}": _PROGRAM for name in env},
+    )
 
 
 def check_program(launch: Launch) -> None:
     """Raise `SpawnFailed` where nothing could be started: no question is asked about a program that is not there."""
     if not launch.command:
         return
-    if not os.path.isdir(launch.cwd):
+    if not launch.has_folder:
         raise SpawnFailed(f"could not start {quoted(launch.command[0])}: there is no folder {quoted(launch.cwd)}")
     if not launch.program:
         told = f"could not start {quoted(launch.command[0])}: no such program"
@@ -175,52 +216,96 @@ def target_in(target: Any) -> Any:
 
 
 def _of_url(
-    server: str, url: str, own: Mapping[str, str], given: Mapping[str, str], sources: Mapping[str, str] | None = None
+    server: str,
+    url: Filled,
+    own: Iterable[str],
+    given: Mapping[str, str],
+    sources: Mapping[str, str] | None = None,
 ) -> Launch:
-    """`own` headers are the configuration's, those `given` beside it win."""
-    headers = {name.lower(): value for name, value in {**own, **given}.items()}
+    """`own` are the names of the configuration's headers; those `given` beside it win."""
     return Launch(
         server=server,
-        url=url,
-        headers=tuple(sorted(headers)),
+        url=url.shown,
+        headers=tuple(sorted({name.lower() for name in (*own, *given)})),
         sources={**(sources or {}), **{f"header {name.lower()}": _PROGRAM for name in given}},
-        hide=tuple(headers.values()),
+        looked_up=_digests_of({"host": (_origin(url.shown), _origin(url.known))}),
     )
 
 
-def _of_command(server: str, command: Command, sources: Mapping[str, str] | None = None) -> Launch:
-    env = command.env or {}
-    cwd = os.path.abspath(command.cwd or os.getcwd())
-    program = _program(command, cwd)
-    deciding = {name: value for name, value in sorted(env.items()) if decides_code(name)}
-    origins = sources if sources is not None else {f"variable {name}": _PROGRAM for name in env}
+def _origin(url: str) -> str:
+    """All of a URL before its path; the whole of it where that cannot be told."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url
+
+
+def _of_command(server: str, resolved: ResolvedEntry, hide: Sequence[str] = ()) -> Launch:
+    words, env = resolved.words, resolved.env
+    cwd = plain_text(os.getcwd()) if resolved.cwd is None else resolved.cwd
+    folder = os.path.abspath(cwd.known)
+    shown_folder = cwd.shown if cwd.is_looked_up else folder
+    program = _program(resolved, folder)
+    shown_program = words[0].shown if program and _is_found_by_lookup(resolved) else program
+    deciding = {name: text for name, text in sorted(env.items()) if decides_code(name)}
+    scripts = _scripts(words, folder, shown_folder)
+    files = {shown_program: program, **scripts} if program else scripts
+    pairs = {"program": (shown_program, program), "folder": (shown_folder, folder)}
+    pairs |= {f"file {shown}": (shown, file) for shown, file in scripts.items()}
+    pairs |= {f"variable {name}": (text.shown, text.known) for name, text in deciding.items()}
+    pairs |= {f"word [{number}]": (word.shown, word.known) for number, word in enumerate(words) if word.has_file}
     return Launch(
         server=server,
-        command=command.args,
-        program=program,
-        cwd=cwd,
+        command=tuple(word.shown for word in words),
+        program=shown_program,
+        cwd=shown_folder,
+        has_folder=os.path.isdir(folder),
         environment=tuple(sorted(env)),
-        env_policy=command.env_policy,
-        deciding=deciding,
-        sources={what: where for what, where in origins.items() if what.removeprefix("variable ") not in deciding},
-        contents=_contents(program, command.args, cwd),
-        hide=(*command.hide, *proxy_secrets(os.environ)),  # a configuration's own are no reason to hide an argument
+        env_policy=resolved.env_policy,
+        deciding={name: text.shown for name, text in deciding.items()},
+        sources={
+            what: where
+            for what, where in resolved.sources.items()
+            if (text := deciding.get(what.removeprefix("variable "))) is None or text.is_looked_up
+        },
+        contents={shown: _digest_of(file) for shown, file in files.items() if os.path.isfile(file)},
+        looked_up=_digests_of(pairs),
+        hide=(*hide, *proxy_secrets(os.environ)),  # what a configuration holds is no reason to hide an argument
     )
 
 
-def _program(command: Command, cwd: str) -> str:
+def _digests_of(pairs: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Of values (the second of each pair) that are not what is shown (the first)."""
+    return {
+        what: sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        for what, (shown, value) in pairs.items()
+        if value != shown
+    }
+
+
+def _program(resolved: ResolvedEntry, folder: str) -> str:
     """Which file the first word means: a path in the folder it is started in, a name on its `PATH`."""
-    word = command.args[0]
+    word = resolved.words[0].known
     if os.path.dirname(word):
-        word = str(Path(cwd) / word)
-    return shutil.which(word, path=command.environment().get("PATH")) or ""
+        word = str(Path(folder) / word)
+    return shutil.which(word, path=resolved.command().environment().get("PATH")) or ""
 
 
-def _contents(program: str, words: Sequence[str], cwd: str) -> dict[str, str]:
-    """What the files hold that run: the program, and the script that an interpreter is given."""
-    scripts = [os.path.join(cwd, word) for word in scripts_in(words)][:_MAX_SCRIPTS]
-    files = [program, *scripts] if program else scripts
-    return {file: _digest_of(file) for file in files if os.path.isfile(file)}
+def _is_found_by_lookup(resolved: ResolvedEntry) -> bool:
+    """Would the path of the program show a looked-up text?"""
+    word, path = resolved.words[0], resolved.env.get("PATH")
+    if os.path.dirname(word.known):
+        is_relative = not os.path.isabs(word.known)
+        return word.is_looked_up or (is_relative and resolved.cwd is not None and resolved.cwd.is_looked_up)
+    return word.is_looked_up or (path is not None and path.is_looked_up)
+
+
+def _scripts(words: Sequence[Filled], folder: str, shown_folder: str) -> dict[str, str]:
+    """Files with code that an interpreter among the words is given, by how they are shown."""
+    shown = {word.known: word.shown for word in words if not word.has_question}
+    found = [word for word in scripts_in([word.known for word in words]) if word in shown][:_MAX_SCRIPTS]
+    return {os.path.join(shown_folder, shown[word]): os.path.join(folder, word) for word in found}
 
 
 def _digest_of(file: str) -> str:
@@ -251,38 +336,40 @@ class _FixedEntry(ServerEntry):
     def command(self) -> Command:
         return self._command
 
-    def sources(self) -> dict[str, str]:
-        return {f"variable {name}": _PROGRAM for name in self._command.env or {}}
+    def resolve(self, *, asks: bool = True) -> ResolvedEntry:
+        return _as_resolved(self._command)
 
 
 class Bound(ServerEntry):
-    """An entry after leave was given. It is looked up again for every connection, as entries are, and what is found
-    then must be what was approved."""
+    """An entry after permission was given. It is looked up again for every connection, as entries are, and what is
+    found then must be what was approved."""
 
     def __init__(self, entry: ServerEntry, launch: Launch, headers: Mapping[str, str] | None = None) -> None:
         self.__dict__.update(entry.__dict__)
         self._entry, self._launch, self._headers = entry, launch, dict(headers or {})
 
     def command(self) -> Command:
-        command = self._entry.command()
-        self._compare(_of_command(self._launch.server, command, self._entry.sources()))
-        return command
+        resolved = self.resolve()
+        return self._entry.command() if isinstance(self._entry, _FixedEntry) else resolved.command()
 
-    def address(self) -> tuple[str, dict[str, str]]:
-        url, own = self._entry.address()
-        self._compare(_of_url(self._launch.server, url, own, self._headers, self._entry.sources()))
-        return url, own
+    def resolve(self, *, asks: bool = True) -> ResolvedEntry:
+        resolved = self._entry.resolve(asks=asks)
+        self._compare(_of_entry(self._launch.server, self._entry, resolved, self._headers))
+        return resolved
 
     def sources(self) -> dict[str, str]:
         return self._entry.sources()
 
     def _compare(self, now: Launch) -> None:
-        if now.digest != self._launch.digest:
-            changed = [name for name in now.__struct_fields__ if getattr(now, name) != getattr(self._launch, name)]
-            told = ", ".join(name for name in changed if name != "hide")
-            error = LocalError(f"{self.at}: what is to be started is not what was approved ({told} changed)")
-            error.hint = "restart the server: the user is asked again"
-            raise error
+        if now.digest == self._launch.digest:
+            return
+        changed = [name for name in now.__struct_fields__ if getattr(now, name) != getattr(self._launch, name)]
+        before, after = self._launch.looked_up, now.looked_up
+        changed += [what for what in {**before, **after} if before.get(what) != after.get(what)]
+        told = ", ".join(escaped(name) for name in changed if name not in (*_UNBOUND, "looked_up"))
+        error = LocalError(f"{self.at}: what is to be started is not what was approved ({told} changed)")
+        error.hint = "restart the server: the user is asked again"
+        raise error
 
 
 def bound(server: str, target: Any, launch: Launch, headers: Mapping[str, str] | None = None) -> Any:

@@ -71,7 +71,7 @@ class Unavailable(LocalError):
     """The server is not there. `state` says how it stands, `__cause__` why."""
 
     def __init__(self, server: str, state: State, cause: InterlockError | None) -> None:
-        because = f": {display(str(cause), 600)}" if cause is not None else ""
+        because = f": {display(cause.summarize(), 600)}" if cause is not None else ""
         super().__init__(f"the server {display(server, 60)!r} is {state}{because}")
         self.server, self.state = server, state
         self.hint = _HINTS.get(state)

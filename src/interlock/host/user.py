@@ -26,7 +26,10 @@ __all__ = ["UNTOLD", "Absent", "Ask", "Leave", "Notice", "NoticeKind", "Scripted
 
 log = logging.getLogger("interlock.host")
 UNTOLD = ("calling", "done")  # notices that are in the log for debugging only, where nobody is there
-NoticeKind = Literal["calling", "done", "cancelled", "denied", "quarantined", "cut", "server", "audit", "asked", "log"]
+NoticeKind = Literal[
+    "calling", "done", "cancelled", "denied", "quarantined", "cut", "server", "audit", "asked", "page_warning", "log"
+]
+"""`page_warning` is about the page that `open_page` asks about next."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

@@ -175,10 +175,18 @@ class HttpProber:
 
 def _with_attempts(error: InterlockError, other: str, gave: BaseException) -> InterlockError:
     """The same error; it names what else was tried, and how to try less."""
-    tried = f"{other} was tried too and gave: {display(str(gave).partition(chr(10))[0], 300)}"
+    answer = _answer_of(gave)
+    same = answer == _answer_of(error)
+    tried = f"{other} was tried too{', with the same answer' if same else f' and gave: {display(answer, 300)}'}"
     error.hint = f"{tried}; pass revision= to try one revision alone"
     error.add_note(error.hint)  # which a traceback shows
     return error
+
+
+def _answer_of(error: BaseException) -> str:
+    """The first line of an error, without the method that it begins with."""
+    line = str(error).partition("\n")[0]
+    return line.removeprefix("server/discover: ").removeprefix("initialize: ")
 
 
 def _is_weak(error: BaseException | None) -> TypeGuard[HttpStatus]:

@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 _TEXTS = ("name", "title", "description", "mime_type")
+_LIFESPAN = "register a function with @server.app_lifespan, @server.connection_lifespan or @server.request_lifespan"
+_ELSEWHERE = {("Server", name): _LIFESPAN for name in ("lifespan", "app_lifespan")}
+"""Options that other libraries have, and what to write here instead."""
 
 
 def check_facts(what: str, facts: Mapping[str, Any], known: Collection[str]) -> None:
@@ -64,6 +67,7 @@ def check_options(what: str, given: Iterable[str], known: Collection[str]) -> No
 
             near = difflib.get_close_matches(name, known, 1)
             meant = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known))}"
+            meant = _ELSEWHERE.get((what, name), meant)
             raise TypeError(f"{what} has no option {name!r}: {meant}")
 
 

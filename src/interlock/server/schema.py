@@ -17,7 +17,7 @@ from ..wire.signatures import signature_of
 from .annotations import NO_DEFAULT, Made, default_of, optional, readable
 from .docstrings import Docs, read_docstring
 from .models import decode_custom
-from .type_schema import TypeWriter, json_default, with_default
+from .type_schema import TypeWriter, check_default, with_default
 from .whole_records import Fill, filler_of
 
 __all__ = ["Signature", "docs_of", "hints_of", "is_context", "name_of", "parameters_of", "plain_name", "read_signature"]
@@ -134,25 +134,12 @@ def _field(function: Callable[..., Any], name: str, hint: Any, given: Any) -> _F
         default = NO_DEFAULT
     field = _Field(name, optional(hint) if default is None else hint, default)
     try:
-        _check_default(field)
+        if default is not NO_DEFAULT and not isinstance(default, Made):
+            check_default(default, field.hint)
     except (msgspec.ValidationError, ValueError) as error:
         told = f"{name_of(function)}: the default of {name}, {default!r:.60}, does not fit its annotation: {error}"
         raise LocalError(f"{told}: change the default or the annotation") from None
     return field
-
-
-def _check_default(field: _Field) -> None:
-    """The schema shows a default to callers, so sending it must be allowed.
-
-    A default that JSON cannot express is not shown: a sentinel of the author's own stays possible.
-    """
-    value = field.default
-    if value is None or value is NO_DEFAULT or field.hint is Any or isinstance(value, Made):
-        return
-    if type(value) not in (*_PLAIN, *_COPIED) and isinstance(field.hint, type) and isinstance(value, field.hint):
-        return
-    if (shown := json_default(value)) is not None and shown[0] is not None:
-        msgspec.convert(shown[0], field.hint, dec_hook=decode_custom)
 
 
 def _struct_field(field: _Field) -> Any:

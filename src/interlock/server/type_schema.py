@@ -16,14 +16,15 @@ from msgspec import inspect as mi
 
 from ..wire.errors import LocalError
 from .annotations import said_in_class
-from .models import is_model, is_path, is_set_by_class, model_schema
+from .models import decode_custom, is_model, is_path, is_set_by_class, model_schema
 
-__all__ = ["DECIMAL", "INTEGER_KEY", "Schema", "TypeWriter", "json_default", "with_default", "without_null"]
+__all__ = ["DECIMAL", "INTEGER_KEY", "Schema", "TypeWriter", "check_default", "with_default", "without_null"]
 
 Schema = dict[str, Any]
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
 _NO_KEYS = (mi.BoolType, mi.NoneType, mi.CollectionType, mi.TupleType, mi.DictType, *_RECORDS)
 INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
+_JSON_TYPES = (str, int, float, bool, bytes, list, dict, set, bytearray)  # of values that are compared as JSON
 DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -162,6 +163,8 @@ class TypeWriter:
         written = {**({"description": said} if said else {}), **self.write(field.type)}
         if field.default is None and self.gives:
             return written
+        if not self.gives and hint is not None and field.default is not msgspec.NODEFAULT:
+            _check_field(field, hint)
         if field.default is not msgspec.NODEFAULT:
             return with_default(written, field.default)
         if field.default_factory in (list, dict, set):
@@ -257,6 +260,29 @@ _WRITERS: tuple[tuple[Any, Callable[[TypeWriter, Any], Schema]], ...] = (
 
 
 # --- defaults -------------------------------------------------------------------------------------------
+
+
+def _check_field(field: mi.Field, hint: Any) -> None:
+    try:
+        check_default(field.default, hint)
+    except TypeError:  # an annotation that msgspec reads within its class alone
+        return
+    except (msgspec.ValidationError, ValueError) as error:
+        told = f"the default of {field.name}, {field.default!r:.60}, does not fit its annotation: {error}"
+        raise LocalError(f"{told}: change the default or the annotation") from None
+
+
+def check_default(value: Any, hint: Any) -> None:
+    """The schema shows a default to callers, so sending it must be allowed: raises what `msgspec.convert` does.
+
+    A default that JSON cannot express is not shown: a sentinel of the author's own stays possible.
+    """
+    if value is None or hint is Any:
+        return
+    if type(value) not in _JSON_TYPES and isinstance(hint, type) and isinstance(value, hint):
+        return
+    if (shown := json_default(value)) is not None and shown[0] is not None:
+        msgspec.convert(shown[0], hint, dec_hook=decode_custom)
 
 
 def with_default(schema: Schema, value: Any) -> Schema:

@@ -21,7 +21,7 @@ async def asked(step: Ask, base: Endpoint, *, redirects: bool = True, version: s
     is spoken, for who wants to know it with a GET.
     """
     if step.policy == "typed":
-        endpoint = endpoint_of(step.url, step.headers, allowed_hosts=base.allowed)
+        endpoint = endpoint_of(step.url, step.headers, allowed_hosts=base.allowed, references=base.references)
     else:
         endpoint = base.named(step.url, step.headers)
     if step.form is not None:
@@ -32,5 +32,5 @@ async def asked(step: Ask, base: Endpoint, *, redirects: bool = True, version: s
     spoken = version if step.method == "GET" else None
     got = await fetch(endpoint, step.method, body, media=media, accept=step.accept, version=spoken)
     if not redirects and got.url != endpoint.url:
-        raise RemoteError(f"{endpoint.origin} answers from another place than was asked")
+        raise RemoteError(f"{endpoint.label} answers from another place than was asked")
     return Said(status=got.status, headers=got.headers, body=got.body)

@@ -49,7 +49,7 @@ class Authorizer:
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
-        return f"Authorizer({self._endpoint.origin!r})"
+        return f"Authorizer({self._endpoint.label!r})"
 
     def speak(self, rows: Mapping[str, Revision]) -> None:
         """With these revisions: the oldest rules of authorization count only where one that has them is among them."""

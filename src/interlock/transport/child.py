@@ -48,17 +48,24 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """After that, before the whole tree is killed."""
     hide: tuple[str, ...] = ()
     """Texts that no message of ours shows, neither of the command nor of the program's stderr."""
+    shown: tuple[str, ...] = ()
+    """The words as messages show them, where `args` hold texts that were looked up; empty: `args` themselves."""
 
     def __repr__(self) -> str:
         """Without the values of variables, and without what is hidden: it ends up in logs."""
-        args = [self.hidden(argument) for argument in self.args]
-        return f"Command({args!r}, env={sorted(self.env or ())!r}, cwd={self.cwd!r})"
+        args = [self.hidden(argument) for argument in self.shown or self.args]
+        return f"Command({args!r}, env={sorted(self.env or ())!r}, cwd={self.cwd and self.hidden(self.cwd)!r})"
 
     def hidden(self, text: str) -> str:
         """`text` as it may be shown."""
         for secret in _secrets_of(self):
             text = text.replace(secret, REDACTED)
         return redact_url_passwords(text)
+
+    @property
+    def program(self) -> str:
+        """The first word as it may be shown."""
+        return self.hidden((self.shown or self.args or ("",))[0])
 
     @staticmethod
     def of(args: Sequence[str], **options: Any) -> Command:
@@ -179,7 +186,10 @@ class ChildChannel:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            failed = SpawnFailed(f"could not start {command.args[0]!r}: {reason}. Is it installed and on PATH?")
+            if isinstance(error, OSError) and error.filename is not None:  # the cause is shown, too
+                is_program = error.filename == command.args[0]
+                error.filename = command.program if is_program else command.hidden(str(error.filename))
+            failed = SpawnFailed(f"could not start {command.program!r}: {reason}. Is it installed and on PATH?")
             if "PATH" in os.environ and "PATH" not in command.environment():
                 failed.withheld = ("PATH",)
             raise failed from error
@@ -236,7 +246,7 @@ class ChildChannel:
         self._over = True
         self._descriptors.clear()
         code = self._process.returncode if self._process else None
-        name = os.path.basename(self._command.args[0])
+        name = os.path.basename(self._command.program)
         error = PeerClosed(f"the server process {name!r} {what}", exit_code=code, stderr=self._stderr.text())
         if self._lines is not None:
             self._lines.lose(error)

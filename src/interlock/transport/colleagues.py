@@ -67,14 +67,17 @@ class Colleagues:
         lease: float,
         deliver: Callable[[Mail], Awaitable[None]],
         on_lapse: Callable[[], object] | None = None,
+        on_renewal: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`on_lapse` is called when this worker has its lease back after it did not renew it in time."""
+        """`on_lapse` is called when this worker has its lease back after it did not renew it in time, `on_renewal`
+        after every renewal, and when messages of others were missed."""
         self._state = state
         self._space = space
         self._lease = lease
         self._monitor = LeaseMonitor(lease)
         self._deliver = deliver
         self._on_lapse = on_lapse
+        self._on_renewal = on_renewal
         self.number = 0
         self._names = count(1)
         self._signed = 0.0  # the loop's time at which its last renewal that succeeded began
@@ -124,6 +127,17 @@ class Colleagues:
                 return  # the store was closed under it
             except StoreError as error:
                 log.warning("! worker %d could not say that it lives: %s", self.number, error)
+                continue
+            await self._look_for_missed()
+
+    async def _look_for_missed(self) -> None:
+        try:
+            if self._on_renewal is not None:
+                await self._on_renewal()
+        except UNUSABLE as error:
+            log.warning("! worker %d could not look for what it missed: %s", self.number, error)
+        except Exception:
+            log.exception("! worker %d could not look for what it missed", self.number)
 
     async def _sign(self) -> None:
         begun, gap = asyncio.get_running_loop().time(), self._gap()
@@ -238,6 +252,7 @@ class Colleagues:
             except EventsGone:  # it stood still for longer than messages are kept: others took it for dead
                 log.warning("! worker %d has missed messages of others", self.number)
                 missed = True
+                await self._look_for_missed()
             except NotOpen:
                 return
             except StoreError as error:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import msgspec
 
 from ..wire.display import display
-from ..wire.errors import LocalError, RemoteError
+from ..wire.errors import InterlockError, LocalError, RemoteError
 from ..wire.patterns import pattern
 from .addresses import literal_in
 from .policies import NAMED, NAMED_HERE, TYPED, Permit, Policy, is_here, permit_of
 
-__all__ = ["Endpoint", "endpoint_of"]
+__all__ = ["Endpoint", "endpoint_of", "hide_references", "label_of"]
 
 _TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = pattern(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+")  # a name or an address
 _AUTHORITY = pattern(r"(?:[0-9A-Za-z._-]+|\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\])(?::[0-9]*)?")  # and nothing around it
+_BEFORE_PATH = pattern(r"(?:https?://)?(?:[^/?#$]|\$(?!\{)|\$\{[^{}]{0,1024}\})*", re.IGNORECASE)
+_MOST_CAUSES = 8  # of one error
 _PORTS = {"http": 80, "https": 443}
 _OURS = ("content-", "mcp-", "proxy-")
 _OF_HTTP = {"host", "connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"}
@@ -34,10 +38,29 @@ class Endpoint(msgspec.Struct, frozen=True):
     permit: Permit
     headers: dict[str, str] = {}
     allowed: frozenset[str] = frozenset()
+    label: str = ""
+    """What messages call it: its origin, or how a configuration writes that."""
+    references: dict[str, str] = {}
+    """Texts that a configuration looked up, each with its reference as it is written (`${env:TOKEN}`)."""
 
     def __repr__(self) -> str:
         """Headers and queries hold secrets; what is printed into a log must not."""
-        return f"Endpoint({self.origin!r})"
+        return f"Endpoint({self.label!r})"
+
+    def conceal(self, error: InterlockError) -> InterlockError:
+        """The same error, which shows references instead of what was looked up for them; its causes as well."""
+        seen: BaseException | None = error if self.references else None
+        for _ in range(_MOST_CAUSES):
+            if seen is None:
+                break
+            seen.args = tuple(self._concealed(each) for each in seen.args)
+            for name, value in vars(seen).items():
+                setattr(seen, name, self._concealed(value))
+            seen = seen.__cause__
+        return error
+
+    def _concealed(self, value: Any) -> Any:
+        return hide_references(value, self.references) if isinstance(value, str) else value
 
     def redirected(self, location: str, at: str | None = None) -> str | None:
         """The URL that a redirect from `at` (our own, if not said) names when it stays within the origin, else None."""
@@ -57,7 +80,14 @@ class Endpoint(msgspec.Struct, frozen=True):
         except LocalError as error:
             raise RemoteError(f"the server named a URL that is not asked: {error}") from None
         policy = self.permit.policy if ours else NAMED_HERE if is_here(self.permit.host) else NAMED
-        return endpoint_of(url, headers, policy=policy, allowed_hosts=self.allowed)
+        return endpoint_of(url, headers, policy=policy, allowed_hosts=self.allowed, references=self.references)
+
+
+def hide_references(text: str, references: Mapping[str, str]) -> str:
+    """`text` with references (`${env:TOKEN}`) in the place of what was looked up for them."""
+    for found in sorted(references, key=len, reverse=True):
+        text = text.replace(found, references[found])
+    return text
 
 
 def endpoint_of(
@@ -66,11 +96,24 @@ def endpoint_of(
     *,
     policy: Policy = TYPED,
     allowed_hosts: Iterable[str] = (),
+    shown: str = "",
+    references: Mapping[str, str] | None = None,
 ) -> Endpoint:
-    """Check all, or raise `LocalError` (`RemoteError` for what a server named); secrets are never shown."""
-    parts, allowed = _parsed(url), _names(allowed_hosts)
+    """Check all, or raise `LocalError` (`RemoteError` for what a server named); secrets are never shown.
+
+    `shown` is the URL as messages may show it, and `references` are the texts that they must not, where a configuration
+    has looked up parts of it."""
+    parts, allowed = _parsed(url, shown), _names(allowed_hosts)
     permit = permit_of(policy, parts.scheme, parts.hostname or "", allowed)
-    return Endpoint(url, origin_of(parts), permit, _checked(headers or {}), allowed)
+    origin = origin_of(parts)
+    label = label_of(shown) if shown and label_of(shown) != label_of(url) else origin
+    return Endpoint(url, origin, permit, _checked(headers or {}), allowed, label, {**(references or {})})
+
+
+def label_of(shown: str) -> str:
+    """A URL, in which references may stand, up to its path."""
+    found = _BEFORE_PATH.match(shown)
+    return found[0] if found is not None else ""
 
 
 def _names(allowed_hosts: Iterable[str]) -> frozenset[str]:
@@ -90,8 +133,8 @@ def origin_of(parts: SplitResult) -> str:
     return f"{parts.scheme}://{shown}:{parts.port or _PORTS[parts.scheme]}"
 
 
-def _parsed(url: str) -> SplitResult:
-    shown = display(url.partition("?")[0].rpartition("@")[2], 100)
+def _parsed(url: str, shown: str = "") -> SplitResult:
+    shown = display((shown or url).partition("?")[0].rpartition("@")[2], 100)
     if len(url) > _LONGEST_URL or not all("!" <= char <= "~" for char in url) or "\\" in url:
         raise LocalError(f"{shown!r} is no URL: use printable ASCII without spaces (percent-encode the rest)")
     try:

@@ -60,7 +60,7 @@ async def fetch(
     A redirect out of the origin is the answer.
     """
     out = Outbound(endpoint, Limits(message_bytes=most_bytes))
-    what = f"{verb} {endpoint.origin}"
+    what = f"{verb} {endpoint.label}"
     headers = plain_headers(endpoint.headers, accept)
     if body is not None:
         headers["Content-Type"] = media

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ..auth.plans import OAuth
 from ..auth.urls import is_loopback
-from ..wire.errors import LocalError, LoginRequired
+from ..wire.errors import AuthorizationFailed, LocalError, LoginRequired
 
 __all__ = ["Login", "Loopback", "Pasted", "Called", "login_of"]
 
@@ -99,7 +99,10 @@ class Pasted:
                 loop.call_soon_threadsafe(lambda: line.done() or line.set_result(text))
 
         threading.Thread(target=wait, name="interlock-handler-paste", daemon=True).start()
-        return (await line).strip()
+        answer = (await line).strip()
+        if not answer:
+            raise AuthorizationFailed("no URL was pasted: log in at the URL above, then paste the one you are sent to")
+        return answer
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -248,12 +248,14 @@ class Outbound:
             async with movable_timeout(seconds), self.sent(verb, body, headers, url, aside=aside) as sent:
                 begun = True
                 yield sent
-        except InterlockError:
+        except InterlockError as error:
+            self.endpoint.conceal(error)
             raise
         except TimeoutError:
             raise CallTimeout(what, seconds, "total") from None
         except Exception as error:
-            raise self.as_ours(error, what, begun) from error
+            # errors of the HTTP library show the host they asked
+            raise self.as_ours(error, what, begun) from (None if self.endpoint.references else error)
 
     async def accepted(
         self,
@@ -277,10 +279,11 @@ class Outbound:
             await drain(response)
 
     def as_ours(self, error: Exception, what: str, begun: bool) -> InterlockError:
-        """Errors of the HTTP library in the words of this one."""
-        if isinstance(error, InterlockError):
-            return error
-        where, told = self.endpoint.origin, display(str(error) or type(error).__name__, 200)
+        """Errors of the HTTP library in the words of this one, without what a configuration looked up."""
+        return self.endpoint.conceal(error if isinstance(error, InterlockError) else self._told(error, what, begun))
+
+    def _told(self, error: Exception, what: str, begun: bool) -> InterlockError:
+        where, told = self.endpoint.label, display(str(error) or type(error).__name__, 200)
         if isinstance(error, NotReached):
             return lost(f"{what}: could not connect to {where}: {_reason(error)}", False)
         if isinstance(error, Improper):

@@ -19,7 +19,7 @@ from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore - public t
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from sys import getrefcount
-from typing import Any
+from typing import Any, cast
 from weakref import getweakrefcount
 
 from ..wire.errors import InternalError
@@ -153,12 +153,15 @@ class _Shift(Coroutine[Any, Any, None]):
 
     A coroutine by hand, since it goes on with work that was begun outside of its turns. Its task is, in this order:
     new; parked, waiting for work; linked to what its run waits for, as if the run had always been the task's own.
+
+    A task factory may wrap the coroutine in one of its own (Sentry's AsyncioIntegration does), which awaits this one
+    after a beginning of its own. Such a task serves one request, from the start of its work to the end.
     """
 
     __name__ = "interlock request"  # what a task shows of its coroutine
     __slots__ = (
         *("_answer", "_context", "_go_on", "_linked", "_parked", "_runs", "_taken", "_waits_for", "_work", "_worker"),
-        *("cancellable", "cancelled", "exchange", "id", "reply", "task"),
+        *("_wrapped", "cancellable", "cancelled", "exchange", "id", "reply", "task"),
     )
 
     def __init__(self, runs: Runs) -> None:
@@ -171,6 +174,9 @@ class _Shift(Coroutine[Any, Any, None]):
         self._waits_for: Any = _NOTHING_YET
         self._parked: asyncio.Future[None] | None = None
         self.task = runs.loop.create_task(self, context=self._context)
+        self._wrapped = self.task.get_coro() is not self
+        if self._wrapped:
+            self.task.add_done_callback(self._finish_abandoned)
 
     def _hire(self) -> None:
         self._worker: Any = self._work_on_each()
@@ -195,7 +201,7 @@ class _Shift(Coroutine[Any, Any, None]):
         runs, task = self._runs, self.task
         loop = runs.loop
         outer = task_of(loop)
-        if runs.behind or (outer is not None and not _step_aside(loop, outer)):
+        if runs.behind or self._wrapped or (outer is not None and not _step_aside(loop, outer)):
             self._take()
             return
         # Counted by the attribute: whether a local variable counts itself differs by its place (Python 3.14).
@@ -278,7 +284,7 @@ class _Shift(Coroutine[Any, Any, None]):
 
     # --- the task's turns -------------------------------------------------------------------------
 
-    def send(self, value: Any, /) -> Any:
+    def send(self, value: Any = None, /) -> Any:
         if not self._taken:
             return self._park()
         if self._linked:
@@ -322,10 +328,23 @@ class _Shift(Coroutine[Any, Any, None]):
         else:
             if found is not _ENDED:
                 return found
+        self._finish()
+        raise StopIteration
+
+    def _finish(self) -> None:
         self._runs.dismiss(self)
         self._runs.over(self, self._answer)
         self._come_apart()
-        raise StopIteration
+
+    def _finish_abandoned(self, task: asyncio.Task[Any]) -> None:
+        """The coroutine around this one ended without it: cancelled before its first turn, or failed. That also ends
+        the request, which would hold its place on the connection for ever."""
+        work = self._work
+        if work is not None:
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            self._answer = _failed(self, error or RuntimeError("the coroutine of the task factory did not await it"))
+            self._finish()
+            work.close()
 
     def _forget(self) -> None:
         """A large answer, or a secret in one, is not kept until the next request comes, nor with a task others keep."""
@@ -340,8 +359,13 @@ class _Shift(Coroutine[Any, Any, None]):
         if self._work is not None:
             self._work.close()
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        raise TypeError("a shift is run by its task")
+    # Awaited, it is its own iterator. With `send` itself as `__next__`, a task's turn costs no second call.
+    __next__ = send
+
+    def __iter__(self) -> Generator[Any, Any, None]:
+        return cast("Generator[Any, Any, None]", self)
+
+    __await__ = __iter__
 
 
 def _step_aside(loop: asyncio.AbstractEventLoop, outer: asyncio.Task[Any]) -> bool:

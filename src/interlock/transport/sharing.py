@@ -10,7 +10,8 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from ..state.store import State
 from ..wire.errors import LocalError
 from ..wire.exchange import Principal
 from .colleagues import UNUSABLE, Colleagues, Mail
+from .ended_principals import EndedPrincipals
 
 __all__ = ["UNUSABLE", "Sharing", "owner_of"]
 
@@ -53,6 +55,7 @@ class Sharing:
         self.on_lapse: list[Callable[[], Coroutine[Any, Any, None]]] = []
         """Called when this worker has its lease back after it did not renew it in time: others may have reported that
         its calls are lost."""
+        self._ended: EndedPrincipals
         self.on_principal_end: Callable[[Callable[[Principal], bool]], None] | None = None
         """Ends what this process holds of the principals for which its argument is true."""
         self._heard: dict[str, Heard] = {"principal_end": self._principal_ended}
@@ -84,7 +87,10 @@ class Sharing:
     async def _join(self) -> None:
         try:
             self.state = self._opened = self._opened or self._open()
-            self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver, self._lapsed)
+            self._ended = EndedPrincipals(self.state, self.space)
+            await self._ended.start()
+            look = partial(self._ended.handle_missed, self._end_owners)
+            self.colleagues = Colleagues(self.state, self.space, self._lease, self._deliver, self._lapsed, look)
             await self.colleagues.join()
             for each in self.on_ready:
                 await each()
@@ -116,15 +122,27 @@ class Sharing:
         return f"{self.space}/session/{id}"
 
     async def end_principal(self, principal: Principal) -> None:
-        """Delete the records first, so that no worker serves these sessions again; then all workers end their part."""
-        owner = owner_of(principal)
+        """Delete the records first, so that no worker serves these sessions again; then all workers end their part,
+        those that miss the message when they next renew their lease."""
+        owner, number = owner_of(principal), 0
         await self.state.delete_owned(self.session_key(""), owner=owner)
-        await self.colleagues.tell_all(Mail("principal_end", data=owner.encode()))
+        try:
+            number = await self._ended.add(owner)
+            self._ended.mark_handled(number)  # here its caller ends all of it
+        finally:
+            await self.colleagues.tell_all(Mail("principal_end", data=owner.encode(), number=number))
 
     async def _principal_ended(self, mail: Mail) -> None:
-        owner = mail.data.decode()
-        if self.on_principal_end is not None and mail.sender != self.colleagues.number:
-            self.on_principal_end(lambda principal: owner_of(principal) == owner)
+        if mail.sender != self.colleagues.number and not self._ended.is_handled(mail.number):
+            self._end_owners({mail.data.decode()})
+            self._ended.mark_handled(mail.number)
+
+    def _end_owners(self, owners: Collection[str] | None) -> None:
+        """What this process holds of them, or of all."""
+        if owners is None:
+            log.warning("! more principals were ended than are kept: everything that is open here ends")
+        if self.on_principal_end is not None:
+            self.on_principal_end(lambda principal: owners is None or owner_of(principal) in owners)
 
     def spawn(self, errand: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin what nobody waits for; it has its time when the process stops."""

@@ -108,12 +108,20 @@ class InterlockError(Exception):
     withheld: tuple[str, ...] = ()
     """Names of variables of the user's environment that a server process that did not start was not given."""
 
-    def describe_withheld(self) -> str:
-        """The same in a sentence; empty where there are none."""
+    def describe_withheld(self, way: str = "in `env`") -> str:
+        """The same in a sentence, which names the `way` to pass them; empty where there are none."""
         if not self.withheld:
             return ""
         names = ", ".join(self.withheld)
-        return f"variables of your environment that it was not given: {names}; pass those it needs in `env`"
+        return f"variables of your environment that it was not given: {names}; pass those it needs {way}"
+
+    def summarize(self) -> str:
+        """One line: what happened, the last line that the server process wrote, and what it was not given. The process
+        chooses the words: escape them before they are shown."""
+        lines = (line.strip() for line in reversed(self.stderr.splitlines()))
+        last = next((line for line in lines if any(map(str.isalnum, line))), "")  # not the frame of an exception group
+        said = (str(self).partition("\n")[0], last and f"it wrote last: {last}", self.describe_withheld())
+        return "; ".join(filter(None, said))
 
     def explain(self) -> str:
         """All that is known, for people: several lines."""
@@ -126,10 +134,10 @@ class InterlockError(Exception):
             said.append(f"hint: {self.hint}")
         if self.exit_code is not None and str(self.exit_code) not in said[0]:
             said.append(f"exit code of the server process: {self.exit_code}")
-        if self.withheld and self.describe_withheld() not in said[0]:
-            said.append(self.describe_withheld())
         if self.stderr and self.stderr not in said[0]:
             said.append(f"--- the last lines of its stderr ---\n{self.stderr}")
+        if self.withheld and self.describe_withheld() not in said[0]:
+            said.append(f"--- {self.describe_withheld()} ---")
         return "\n".join(said)
 
 
@@ -386,9 +394,10 @@ class PeerClosed(ConnectionEnded):
         self.exit_code, self.stderr = exit_code, stderr
 
     def __str__(self) -> str:
-        lines = [super().__str__(), self.describe_withheld()]
-        lines += ["--- the last lines of its stderr ---", self.stderr] if self.stderr else []
-        return "\n".join(filter(None, lines))
+        lines = [super().__str__()]
+        lines += ["--- the last lines of its stderr ---", self.stderr.rstrip("\n")] if self.stderr else []
+        lines += [f"--- {withheld} ---"] if (withheld := self.describe_withheld()) else []
+        return "\n".join(lines)
 
 
 class SessionGone(PeerClosed):

@@ -6,7 +6,7 @@ Key grammar: basic/index#meta: `prefix/name`, the prefix of dot-separated labels
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -124,12 +124,16 @@ def check_capabilities(experimental: Mapping[str, Any] | None, extensions: Mappi
 
     One of another type would fail every handshake.
     """
-    check_extension_ids(extensions or ())
+    given: Any  # an author may write anything
     for option, given in (("experimental", experimental), ("extensions", extensions)):
-        for name, settings in (given or {}).items():
+        if not isinstance(given, Mapping | None):
+            told = f"it maps names to objects: write {option}={{'com.example/name': {{}}}}"
+            raise LocalError(f"{option}={given!r:.60} is not a mapping: {told}")
+        for name, settings in cast("Mapping[str, Any]", given or {}).items():
             if not isinstance(settings, Mapping):
                 told = f"write {option}={{{name!r}: {{}}}}, or put the settings into that dict"
                 raise LocalError(f"{option}: {name!r} is {settings!r:.60}, but a capability is an object: {told}")
+    check_extension_ids(extensions or ())
 
 
 def check_extension_ids(ids: Iterable[str]) -> None:

@@ -11,10 +11,13 @@ from typing import Any, cast
 
 import msgspec
 
+from .patterns import pattern
+
 __all__ = ["UniqueItems", "are_unique"]
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_LARGEST = 2.0**63  # from which on a float is not written as an integer: the encoder takes none of more than 64 bits
+_FLOAT_FORM = 2**64  # from which on a number is written as a float, where it is one: 1e308 as an integer is 309 digits
+_TWO_FORMS = pattern(rb"[.e]|[0-9]{20}")  # a float, or an integer of that size
 
 
 class UniqueItems:
@@ -40,18 +43,32 @@ def are_unique(items: list[Any]) -> bool:
 
 
 def _canonical(item: Any) -> bytes:
+    if isinstance(item, int):
+        return _encode(_normalize(item))
     written = _encode(item)
-    if isinstance(item, str) or not (b"." in written or b"e" in written):
-        return written  # no float in it
-    return _encode(_with_integers(item))
+    if isinstance(item, str) or _TWO_FORMS.search(written) is None:
+        return written  # every number in it has one form only
+    return _encode(_normalize(item))
 
 
-def _with_integers(value: Any) -> Any:
-    """Floats without a fraction as the integers that they are equal to."""
+def _normalize(value: Any) -> Any:
+    """The same value, in which equal numbers have one form: small ones without a fraction are integers, large ones that
+    a float can hold exactly are floats, and all others hexadecimal (decimal digits take quadratic time)."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < _LARGEST else value
+        return int(value) if abs(value) < _FLOAT_FORM and value.is_integer() else value
+    if isinstance(value, int) and abs(value) >= _FLOAT_FORM:
+        return _as_float(value)
     if isinstance(value, list):
-        return [_with_integers(item) for item in cast("list[Any]", value)]
+        return [_normalize(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: _with_integers(member) for name, member in cast("dict[str, Any]", value).items()}
+        return {name: _normalize(member) for name, member in cast("dict[str, Any]", value).items()}
     return value
+
+
+def _as_float(value: int) -> float | msgspec.Raw:
+    try:
+        if (found := float(value)) == value:
+            return found
+    except OverflowError:  # beyond all floats
+        pass
+    return msgspec.Raw(hex(value).encode())

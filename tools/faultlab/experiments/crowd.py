@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from ..frames import hello, modern, old
+from ..frames import INITIALIZED, hello, modern, old
 from ..lab import Lab, Problems
 from ..processes import cpu_seconds, rss_mb
 from ..web import Cut, WebServer, Wire, messages_in, post, verb
@@ -20,7 +20,6 @@ _LISTEN_KB = 30.0  # each, that an idle stream of change notices may cost
 _SESSION_KB = 45.0  # each, that a session and its idle stream may cost together
 _MORE = 0.1  # of the first crowd's RSS that a second one of the same size may take beyond it
 _TELLING = 2.0  # MB of pages that telling a tenth of them of a change takes, at most
-_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 Open = Callable[[WebServer, int], Awaitable[Wire]]
 
@@ -46,7 +45,7 @@ async def _session(server: WebServer, number: int) -> Wire:
     status, headers = await wire.head()
     await wire.reader.readexactly(int(headers["content-length"]))
     wire.session = id = headers["mcp-session-id"]
-    for frame in (_INITIALIZED, old(2, "resources/subscribe", {"uri": f"mem://{number}"})):
+    for frame in (INITIALIZED, old(2, "resources/subscribe", {"uri": f"mem://{number}"})):
         wire.write(post(frame, session=id))
         status, body = await wire.answer()
         if status not in (200, 202) or b'"error"' in body:

@@ -13,9 +13,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ..frames import INITIALIZED, hello, old
+from ..frames import old
 from ..lab import Lab, Problems
-from ..processes import children, descriptors, wait_until
+from ..processes import descriptors, wait_until
+from ..sessions import SessionClient, find_workers, run_under_load
 from ..web import Cut, WebServer, Wire, post, verb
 
 __all__ = ["run"]
@@ -69,24 +70,7 @@ class _Call:
             self.outcomes.add(_GONE)
 
 
-class _Client:
-    """One session and its calls, one after the other."""
-
-    def __init__(self, lab: Lab, server: WebServer, problems: Problems, ends: Counter[str]) -> None:
-        self._lab, self._server, self._problems, self._ends = lab, server, problems, ends
-        self._calls = 0
-        self.waits: list[float] = []
-        """From the last event of a stream that was cut or stood still to the outcome of its call."""
-
-    async def open(self) -> None:
-        wire = await self._server.wire()
-        wire.write(post(hello(1)))
-        _, headers = await wire.head()
-        await wire.close()
-        self._session = headers["mcp-session-id"]
-        status, _ = await self._server.ask(post(INITIALIZED, session=self._session))
-        self._problems.require(status == 202, f"initialized: {status}")
-
+class _Client(SessionClient):
     async def go_on(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             self._calls += 1
@@ -192,7 +176,7 @@ async def _paused(lab: Lab, count: int, check: str, pause: Callable[[Lab, WebSer
                 await asyncio.sleep(lab.random.uniform(0.3, 1.0))
                 await pause(lab, server)
 
-        waits = await _under_load(lab, server, problems, ends, pauses)
+        waits = await run_under_load([_Client(lab, server, problems, ends) for _ in range(_SESSIONS)], pauses)
         await _end(server, problems)
     problems.require(bool(waits), "no stream stood still: nothing was tried")
     told = ", ".join(f"{number:,} {what}" for what, number in ends.items())
@@ -213,30 +197,16 @@ async def _clock(lab: Lab, count: int) -> None:
                 await asyncio.sleep(lab.random.uniform(0.3, 1.0))
                 os.kill(_busiest(server), signal.SIGKILL)
                 _set_back(clock, _HOUR * number)
-                await asyncio.to_thread(wait_until, lambda: len(_workers(server)) == 2, _HANG)
+                await asyncio.to_thread(wait_until, lambda: len(find_workers(server)) == 2, _HANG)
                 await asyncio.sleep(2 * _LEASE)
 
-        waits = await _under_load(lab, server, problems, ends, kills)
+        waits = await run_under_load([_Client(lab, server, problems, ends) for _ in range(_SESSIONS)], kills)
         await _end(server, problems)
     problems.require(bool(waits), "no stream was cut: nothing was tried")
     told = ", ".join(f"{number:,} {what}" for what, number in ends.items())
     result = f"calls: {told}; the outcome of one that was cut was known after {max(waits or [0]):.1f} s (most)"
     dose = f"{count} kills, an hour each, a lease of {_LEASE:g} s, {_SESSIONS} sessions"
     lab.row("kill -9 while the clock is set back by an hour", dose, result, problems)
-
-
-async def _under_load(
-    lab: Lab, server: WebServer, problems: Problems, ends: Counter[str], fault: Callable[[], Awaitable[None]]
-) -> list[float]:
-    """Sessions that call without a pause while it happens; how long each client waited that was cut or left waiting."""
-    clients = [_Client(lab, server, problems, ends) for _ in range(_SESSIONS)]
-    await asyncio.gather(*(client.open() for client in clients))
-    stop = asyncio.Event()
-    running = [asyncio.ensure_future(client.go_on(stop)) for client in clients]
-    await fault()
-    stop.set()
-    await asyncio.gather(*running)
-    return [wait for client in clients for wait in client.waits]
 
 
 async def _end(server: WebServer, problems: Problems) -> None:
@@ -255,8 +225,4 @@ def _set_back(clock: Path, seconds: float) -> None:
 
 def _busiest(server: WebServer) -> int:
     """The worker with the most connections: the system decides who accepts one."""
-    return max(_workers(server), key=descriptors)
-
-
-def _workers(server: WebServer) -> list[int]:
-    return [pid for pid, state in children(server.pid).items() if state != "Z"]
+    return max(find_workers(server), key=descriptors)

@@ -11,9 +11,10 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
-from ..frames import INITIALIZED, hello, old
+from ..frames import old
 from ..lab import Lab, Problems
-from ..processes import children, wait_until
+from ..processes import wait_until
+from ..sessions import SessionClient, find_workers, run_under_load
 from ..web import Cut, WebServer, Wire, post, verb
 
 __all__ = ["run"]
@@ -82,24 +83,7 @@ class _Call:
         return "told that their worker is gone"
 
 
-class _Client:
-    """One session and its calls, one after the other."""
-
-    def __init__(self, lab: Lab, server: WebServer, problems: Problems, ends: Counter[str]) -> None:
-        self._lab, self._server, self._problems, self._ends = lab, server, problems, ends
-        self._calls = 0
-        self.waits: list[float] = []
-        """From a cut to the end of its stream, elsewhere."""
-
-    async def open(self) -> None:
-        wire = await self._server.wire()
-        wire.write(post(hello(1)))
-        _, headers = await wire.head()
-        await wire.close()
-        self._session = headers["mcp-session-id"]
-        status, _ = await self._server.ask(post(INITIALIZED, session=self._session))
-        self._problems.require(status == 202, f"initialized: {status}")
-
+class _Client(SessionClient):
     async def go_on(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
@@ -166,22 +150,19 @@ async def _bounded(lab: Lab, kills: int) -> None:
 async def _kills(lab: Lab, kills: int) -> None:
     problems, ends = Problems(), Counter[str]()
     async with WebServer(lab, "workers", workers=2, state=str(lab.folder / "workers.db")) as server:
-        clients = [_Client(lab, server, problems, ends) for _ in range(_SESSIONS)]
-        await asyncio.gather(*(client.open() for client in clients))
-        stop = asyncio.Event()
-        running = [asyncio.ensure_future(client.go_on(stop)) for client in clients]
-        for number in range(kills):
-            lab.say(f"{number} of {kills} kills")
-            await asyncio.sleep(lab.random.uniform(0.3, 1.0))
-            os.kill(lab.random.choice(_workers(server)), signal.SIGKILL)
-            await _until_two_serve(server)
-        stop.set()
-        await asyncio.gather(*running)
+
+        async def kill() -> None:
+            for number in range(kills):
+                lab.say(f"{number} of {kills} kills")
+                await asyncio.sleep(lab.random.uniform(0.3, 1.0))
+                os.kill(lab.random.choice(find_workers(server)), signal.SIGKILL)
+                await _until_two_serve(server)
+
+        waits = await run_under_load([_Client(lab, server, problems, ends) for _ in range(_SESSIONS)], kill)
         noise = [line for line in server.noise() if _KILLED not in line]
         problems.require(not noise, f"logged: {noise[:3]!r:.300}")
         code, seconds = await server.stop(10.0)
         problems.require(code == 0, f"exit code {code} after {seconds:.1f} s")
-    waits = [wait for client in clients for wait in client.waits]
     problems.require(bool(waits), "no stream was cut: nothing was tried")
     told = ", ".join(f"{count:,} {what}" for what, count in ends.items())
     result = f"calls: {told}; 0 hangs, all {_SESSIONS} sessions live; a cut stream was at its end after "
@@ -191,8 +172,4 @@ async def _kills(lab: Lab, kills: int) -> None:
 
 async def _until_two_serve(server: WebServer) -> None:
     """The dead one is replaced, and what it left is read elsewhere meanwhile."""
-    await asyncio.to_thread(wait_until, lambda: len(_workers(server)) == 2, _HANG)
-
-
-def _workers(server: WebServer) -> list[int]:
-    return [pid for pid, state in children(server.pid).items() if state != "Z"]
+    await asyncio.to_thread(wait_until, lambda: len(find_workers(server)) == 2, _HANG)
