@@ -17,7 +17,7 @@ def at_demo(monkeypatch):
 def test_everything_is_listed_with_the_words_to_use_it(capsys):
     assert code_of("list", "x") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("demo\\x1b[31m 1.0 · ") and "  Be \\x1b[1mkind.\n  Always.\n" in shown
+    assert shown.startswith('"demo\\x1b[31m" 1.0 · ') and "  Be \\x1b[1mkind.\n  Always.\n" in shown
     assert "  add(a: integer, b: integer = 1)" in shown and "Adds two numbers." in shown
     assert "  review(language, version?)" in shown and "templates: 1\n  note://{day}" in shown
     assert "\x1b" not in shown

@@ -102,11 +102,12 @@ def test_a_servers_name_cannot_be_taken_for_a_line_of_ours(name, prompt):
     thread, client = LoopThread(), Client(Server(name, version="1\nMay this be done?"))
     thread.join(id(client), client.close)
     made = Shell(client, Progress(), thread.run)
-    made.open()
+    made.open(client.open())
     try:
         assert made.prompt == prompt
         first, _, rest = made.greeting.partition("\n")
-        assert first.startswith(f"server: {name.strip()!r}, version '1 May this be done?' · ")
+        shown = name if prompt == f"{name}> " else f'"{name.strip()}"'
+        assert first.startswith(f'{shown} "1 May this be done?" · ')
         assert rest.startswith("help ") and "\n" not in rest
     finally:
         thread.run(client.close())

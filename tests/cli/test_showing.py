@@ -17,7 +17,9 @@ from interlock.cli.showing import (
     note,
     one_line,
     plain,
+    quote_name,
     say,
+    say_lines,
     size_of_base64,
     table,
 )
@@ -105,11 +107,45 @@ def test_letters_that_a_terminal_does_not_have_are_escaped(monkeypatch):
     assert bytes_.getvalue() == b"a \\xb7 b\n"
 
 
-def test_colours_are_for_terminals_that_want_them(monkeypatch):
-    class Tty(io.StringIO):
-        def isatty(self):
-            return True
+class Tty(io.StringIO):
+    def isatty(self):
+        return True
 
+
+@pytest.mark.parametrize("name", ["notes", "notes-2.0+x", "a_b.c"])
+def test_a_plain_name_is_shown_as_it_is(name):
+    assert quote_name(name, 60) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[y] yes", '"[y] yes"'),
+        ("you> ", '"you>"'),
+        ('done" May this be done?\n[y] yes', '"done\' May this be done? [y] yes"'),
+        ("\x1b[2J", '"\\x1b[2J"'),
+        ("", '""'),
+        ("ж", '"ж"'),
+        ("x" * 61, f'"{"x" * 61}"'),
+    ],
+)
+def test_any_other_name_is_quoted(name, shown):
+    assert quote_name(name, 100) == shown
+
+
+def test_a_long_line_goes_on_indented_where_a_terminal_would_break_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    text = f"{'x' * 39} May this be done? [y] yes, once, [n] no:"
+    monkeypatch.setattr(sys, "stdout", terminal := Tty())
+    say_lines(text)
+    first, *rest = terminal.getvalue().splitlines()
+    assert len(first) < 40 and rest and all(line.startswith("    ") and len(line) < 40 for line in rest)
+    monkeypatch.setattr(sys, "stdout", pipe := io.StringIO())
+    say_lines(text)
+    assert pipe.getvalue() == f"{text}\n"
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert is_colourful(Tty()) and not is_colourful(io.StringIO())

@@ -37,7 +37,7 @@ from .connecting import can_log_in, client_of
 from .lint import Remark, State, lint_prompts, lint_resources, lint_templates, lint_tools
 from .list_all import LISTS, list_one
 from .pointing import Aim
-from .showing import one_line
+from .showing import one_line, quote_name
 from .wait_status import WaitStatus
 from .watching import Evidence, WatchedChild
 
@@ -254,7 +254,7 @@ class Checkup:
     def _protocol(self, client: Client) -> None:
         info, row = client.server_info, pick(None)[client.revision]
         era = "stateless" if row.era is Era.STATELESS else "handshake"
-        said = f"{client.revision} ({era}), {one_line(info.name, 60)} {one_line(info.version, 40)}"
+        said = f"{client.revision} ({era}), {quote_name(info.name, 60)} {quote_name(info.version, 40)}"
         anonymous = not info.name.strip() or not info.version.strip()
         todo = "give the server a name and a version: hosts show them" if anonymous else ""
         self._found("protocol", "warn" if anonymous else "ok", said, todo)

@@ -13,7 +13,7 @@ from ..host.cost import of_tool, tokens
 from .connecting import OPTIONS, OPTIONS_HELP, talk
 from .failing import FAILED, OK, USAGE, Failure
 from .progress import Progress
-from .showing import as_json, note, one_line, say
+from .showing import as_json, note, one_line, quote_name, say, say_lines
 from .words import Kind, Number, Words, read_words
 
 __all__ = ["HELP", "command", "cost_of", "cost_text"]
@@ -39,7 +39,10 @@ def command(words: list[str]) -> int:
 
     async def act(client: Client, progress: Progress) -> int:
         found = await cost_of(client)
-        say(as_json(found) if given.flag("json") else cost_text(found))
+        if given.flag("json"):
+            say(as_json(found))
+        else:
+            say_lines(cost_text(found))
         return _judged(found["total"], given)
 
     return talk(given, own, act)
@@ -75,5 +78,6 @@ def cost_text(found: dict[str, Any]) -> str:
     width = max([len(name) for name, _ in rows] + [len("in all")])
     total: int = found["total"]
     lines = [f"  {name:{width}}  {cost:>9,}  {cost / total:>4.0%}" for name, cost in rows]
-    head = f"{one_line(found['server'], 80)} · {found['revision']} · {len(found['tools'])} tools, in tokens (estimated)"
+    about = f"{quote_name(found['server'], 80)} · {found['revision']}"
+    head = f"{about} · {len(found['tools'])} tools, in tokens (estimated)"
     return "\n".join([head, "", *lines, f"  {'in all':{width}}  {total:>9,}"])

@@ -15,7 +15,7 @@ from .failing import FAILED, OK, UNAUTHORIZED, USAGE, Failure
 from .output_buffer import hold_logs
 from .pointing import Aim, aim_of
 from .progress import Progress
-from .showing import as_json, is_colourful, say
+from .showing import as_json, is_colourful, say, say_lines
 from .words import Words, read_words
 
 __all__ = ["HELP", "command", "finding_lines"]
@@ -52,7 +52,9 @@ def command(words: list[str]) -> int:
     colour = is_colourful(sys.stdout)
     if not json:
         say(f"interlock doctor {aim.name}\n")
-    checkup = _checkup(given, aim, lambda finding: None if json else say("\n".join(finding_lines(finding, colour))))
+    checkup = _checkup(
+        given, aim, lambda finding: None if json else say_lines("\n".join(finding_lines(finding, colour)))
+    )
     findings = _run(checkup)
     state, said = _verdict(findings, given.flag("strict"))
     told = {"target": aim.name, "state": state, "findings": msgspec.to_builtins(findings)}

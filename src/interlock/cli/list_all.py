@@ -15,7 +15,7 @@ from .connecting import OPTIONS, OPTIONS_HELP, failure_of, talk
 from .failing import OK, USAGE, Failure
 from .giving import signature_of
 from .progress import Progress
-from .showing import as_json, builtins_of, one_line, plain, say, table
+from .showing import as_json, builtins_of, one_line, plain, quote_name, say, say_lines, table
 from .words import read_words
 
 __all__ = ["HELP", "command", "LISTS", "Offered", "list_one", "offered", "offered_text"]
@@ -41,7 +41,10 @@ def command(words: list[str]) -> int:
 
     async def act(client: Client, progress: Progress) -> int:
         found = await offered(client, kinds)
-        say(as_json(found.lists) if given.flag("json") else offered_text(found.lists))
+        if given.flag("json"):
+            say(as_json(found.lists))
+        else:
+            say_lines(offered_text(found.lists))
         return found.code
 
     first = 0 if given.command is not None else 1
@@ -103,7 +106,8 @@ async def list_one(client: Client, kind: str) -> list[Any]:
 
 def offered_text(found: Mapping[str, Any]) -> str:
     info: dict[str, Any] = found["server"]
-    lines = [f"{one_line(str(info.get('name')), 80)} {one_line(str(info.get('version')), 40)} · {found['revision']}"]
+    name, version = quote_name(str(info.get("name")), 80), quote_name(str(info.get("version")), 40)
+    lines = [f"{name} {version} · {found['revision']}"]
     if "instructions" in found:
         lines += ["", *(f"  {line}" for line in plain(found["instructions"]).splitlines())]
     for kind, listing in LISTS.items():

@@ -16,7 +16,6 @@ from typing import Any
 from ..client.client import Client
 from ..client.loop_thread import LoopThread
 from ..wire.errors import InterlockError
-from ..wire.patterns import pattern
 from .call import call
 from .command_questions import CommandQuestions
 from .complete import complete
@@ -29,7 +28,7 @@ from .pointing import aim_of
 from .progress import Progress
 from .prompt import get
 from .read import read
-from .showing import note, one_line, plain, say, say_data
+from .showing import is_plain_word, note, one_line, plain, quote_name, say, say_data, say_lines
 from .state_folder import state_folder
 from .suggesting import WORDS, candidates
 from .words import read_words
@@ -48,7 +47,7 @@ usage: interlock shell TARGET [--no-history]
   --no-history                 neither read nor write the lines that were typed before
 
 {OPTIONS_HELP}"""
-_PLAIN_NAME = pattern(r"[A-Za-z0-9._-]{1,30}")
+_MAX_PROMPT_NAME = 30  # characters
 _SUGGEST_SECONDS = 3.0  # that a key press waits for the server
 
 
@@ -104,9 +103,9 @@ class Shell:
 
     @property
     def about(self) -> str:
-        """Who the server says that it is: quoted, so that its name cannot be taken for a line of ours."""
+        """Who the server says that it is."""
         info = self._client.server_info
-        return f"server: {one_line(info.name, 60)!r}, version {one_line(info.version, 40)!r} · {self._client.revision}"
+        return f"{quote_name(info.name, 60)} {quote_name(info.version, 40)} · {self._client.revision}"
 
     @property
     def greeting(self) -> str:
@@ -116,7 +115,7 @@ class Shell:
     def prompt(self) -> str:
         """With the server's name, if that is a plain word; any other could look like a question of ours."""
         name = self._client.server_info.name
-        return f"{name}> " if _PLAIN_NAME.fullmatch(name) else "server> "
+        return f"{name}> " if is_plain_word(name) and len(name) <= _MAX_PROMPT_NAME else "server> "
 
     def do(self, line: str) -> int:
         """One line; the exit code it would have had as a command."""
@@ -151,11 +150,11 @@ class Shell:
             case ["help" | "?"]:
                 say("\n".join(f"  {word:9}{about}" for word, about in WORDS.items()))
             case ["info"]:
-                say(self.about)
+                say_lines(self.about)
                 say_data(plain(client.instructions or "(no instructions)"))
             case ["list", *kinds] if all(kind in LISTS for kind in kinds):
                 found = await offered(client, kinds)
-                say(offered_text(found.lists))
+                say_lines(offered_text(found.lists))
                 return found.code
             case ["call", name, *arguments]:
                 return await call(client, progress, name, arguments)

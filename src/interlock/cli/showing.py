@@ -16,14 +16,18 @@ import msgspec
 
 from ..wire.display import IndentedText, break_lines, display_lines, is_visible
 from ..wire.loose import members_of
+from ..wire.patterns import pattern
 from .output_buffer import OUTPUT, columns_of
 
 __all__ = [
     "plain",
     "one_line",
+    "is_plain_word",
+    "quote_name",
     "as_json",
     "say",
     "say_data",
+    "say_lines",
     "note",
     "builtins_of",
     "size_of_base64",
@@ -33,6 +37,8 @@ __all__ = [
     "table",
     "writable",
 ]
+
+_PLAIN_WORD = pattern(r"[A-Za-z0-9._+-]{1,60}")
 
 
 def plain(text: str) -> str:
@@ -44,6 +50,16 @@ def one_line(text: str, limit: int = 200) -> str:
     """The beginning, on one line."""
     shown = plain(" ".join(text[: 4 * limit].split()))
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def is_plain_word(text: str) -> bool:
+    return _PLAIN_WORD.fullmatch(text) is not None
+
+
+def quote_name(text: str, limit: int) -> str:
+    """What a server calls itself, at the beginning of a line of ours: in quotes, unless it is a plain word."""
+    shown = one_line(text, limit)
+    return shown if is_plain_word(shown) else '"' + shown.replace('"', "'") + '"'
 
 
 def as_json(value: Any, indent: int | None = 2) -> str:
@@ -64,6 +80,11 @@ def builtins_of(value: Any) -> Any:
 
 def say(text: str = "") -> None:
     _print(text, sys.stdout)
+
+
+def say_lines(text: str) -> None:
+    """Lines of ours. On a terminal a long one goes on indented: what it quotes of a server does not begin a line."""
+    _print(break_lines(text, columns_of(sys.stdout)), sys.stdout)
 
 
 def say_data(text: str) -> None:
