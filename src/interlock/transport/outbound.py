@@ -187,7 +187,7 @@ class Outbound:
         """A peer that does not read must not hold what we wrote, and the socket with it."""
         self._used.difference_update(lease)
         for transport in lease:
-            transport.abort()
+            _abort(transport)
 
     async def _ask(self, verb: str, url: str, body: bytes | None, headers: dict[str, str], again: bool) -> Response:
         try:
@@ -306,7 +306,7 @@ class Outbound:
         """Cut off what is under way, and leave the pool; who leaves last closes it. Idempotent."""
         used = [*self._used]
         for transport in used:
-            transport.abort()
+            _abort(transport)
         for _ in range(_TURNS_TO_TELL if used else 0):
             await asyncio.sleep(0)  # those who read are told before the library, which forgets them, closes
         pool, self._pool = self._pool, None
@@ -394,6 +394,14 @@ def _as_it_is(url: str) -> Any:
     import yarl
 
     return yarl.URL(url, encoded=True)
+
+
+def _abort(transport: asyncio.Transport) -> None:
+    """Close at once, whatever is still to be written."""
+    try:
+        transport.abort()
+    except AttributeError:  # Python 3.11.2: a TLS transport that was closed twice has let go of its protocol
+        pass
 
 
 def _reply_of(response: Response) -> Reply:
