@@ -19,12 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    bound = sys.argv.pop(1) if len(sys.argv) > 1 else ""  # what is left goes to pytest
+    bound, *more = sys.argv[1:] or [""]
     if bound not in ("lowest", "newest"):
         sys.exit(f"the first argument must be 'lowest' or 'newest', not {bound!r}")
     python = make_environment(bound)
     print(f"\n=== {bound} dependencies: {', '.join(find_versions(python))}", flush=True)
-    return run_tests(python, OTHERS, {"PROPERTIES": "0.2"})
+    return run_tests([python], [*OTHERS, *more], {"PROPERTIES": "0.2"})
 
 
 def read_dependencies() -> list[Requirement]:
