@@ -229,6 +229,9 @@ def _read_again(data: bytes) -> dict[str, Any]:
 
 
 def _is_json(data: bytes) -> bool:
+    """False for what is nested too deep: how deep the decoder itself can read depends on the Python and its stack."""
+    if _too_deep(data, DEFAULT_LIMITS.depth):
+        return False
     try:
         msgspec.json.decode(data, type=Raw)
         data.decode()  # a raw value is skipped without looking at its UTF-8
