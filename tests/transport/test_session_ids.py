@@ -1,7 +1,8 @@
 """Ids of sessions: not to be guessed, and of a form that tells a session of another process from one that has ended."""
 
 import logging
-import os
+import subprocess
+import sys
 
 from interlock.revisions.http_session_rules import UNKNOWN
 from interlock.transport.session_ids import SessionIds
@@ -37,16 +38,23 @@ def test_processes_that_share_their_sessions_blame_no_other():
     assert here.refuse(there.issue()) is UNKNOWN
 
 
+FORKS = """
+import os, sys
+from interlock.transport.session_ids import SessionIds
+
+ids = SessionIds("notes", shared=False)
+id = ids.issue()
+if os.fork() == 0:
+    print("child", ids.refuse(id).body[:200], flush=True)
+    os._exit(0)
+os.wait()
+print("parent", ids.refuse(id).body[:200])
+"""
+
+
 def test_a_forked_process_is_another_one():
-    ids = SessionIds("notes\n/mcp", shared=False)
-    id = ids.issue()
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(write, ids.refuse(id).body[:200])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as said:
-        assert b"another process" in said.read()
-    os.waitpid(child, 0)
-    assert ids.refuse(id) is UNKNOWN
+    """In a process of its own: one that has threads must not fork."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True)
+    child, parent = done.stdout.splitlines()
+    assert child.startswith("child") and "another process" in child
+    assert parent.startswith("parent") and "another process" not in parent
