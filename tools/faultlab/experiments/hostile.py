@@ -35,8 +35,7 @@ def _chosen(lab: Lab, count: int) -> list[tuple[str, Script]]:
 async def _servers(lab: Lab, count: int) -> None:
     problems, ends = Problems(), Counter[str]()
     numbers = iter(_chosen(lab, count))
-    await _one(lab, "http, stateless", Script("stateless", "", "none"), Problems(), Counter())  # what is loaded, stays
-    await _one(lab, "stdio, handshake", Script("handshake", "", "none"), Problems(), Counter())
+    await _warm_up(lab)
     account = Account(lab)
 
     async def lane() -> None:
@@ -51,6 +50,21 @@ async def _servers(lab: Lab, count: int) -> None:
     lab.row(
         "servers that misbehave", f"{count} servers, {_AT_ONCE} at once", f"{told}; held at the end: {held}", problems
     )
+
+
+async def _warm_up(lab: Lab) -> None:
+    """Load what stays: modules, and the decoders that are built once, with the first message that needs them."""
+    first = [
+        ("http, stateless", Script("stateless", "", "none")),
+        ("stdio, handshake", Script("handshake", "", "none")),
+    ]
+    first += [
+        (carrier, Script(era, STEPS[era][-1], fault))
+        for carrier, era in CARRIERS.items()
+        if carrier.startswith("memory")
+        for fault in FAULTS
+    ]
+    await asyncio.gather(*(_one(lab, carrier, script, Problems(), Counter()) for carrier, script in first))
 
 
 async def _one(lab: Lab, carrier: str, script: Script, problems: Problems, ends: Counter[str]) -> None:
