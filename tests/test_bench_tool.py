@@ -505,7 +505,11 @@ def bench_run(monkeypatch, tmp_path):
 def test_a_run_without_failures_writes_the_page(bench_run):
     status, page = bench_run((sys.executable, str(ROOT / "bench" / "servers" / "null_server.py"), str(MAX_CALLS)))
     assert status == 0
-    rows = [line.split("|") for line in page.read_text().splitlines() if "| null " in line and "calls/s" in line]
+    rows = [
+        line.split("|")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if "| null " in line and "calls/s" in line
+    ]
     assert len(rows) == 1 and rows[0][1].strip() == "pipelined"
 
 

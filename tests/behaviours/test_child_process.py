@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 
 import pytest
@@ -51,6 +52,10 @@ ODD_ARGUMENTS = [
 ]
 
 
+UNICODE_ARGUMENTS = pytest.mark.skipif(sys.getfilesystemencoding() == "ascii", reason="arguments here are ASCII")
+
+
+@UNICODE_ARGUMENTS
 async def test_arguments_arrive_as_they_were_given(tmp_path):
     """A list, never a shell."""
     path = write_server(tmp_path, "@tool\ndef given():\n    return json.dumps(sys.argv[1:])")
@@ -60,11 +65,42 @@ async def test_arguments_arrive_as_they_were_given(tmp_path):
     assert os.listdir(tmp_path) == ["server.py"]
 
 
+STARTS = """
+import asyncio, sys
+from interlock import Client
+from interlock.wire.errors import SpawnFailed
+
+async def main():
+    try:
+        async with Client([sys.executable, "server.py", "caf\\u00e9"]):
+            pass
+    except SpawnFailed as error:
+        print(error)
+
+asyncio.run(main())
+"""
+
+
+def test_an_argument_that_the_locale_cannot_write_is_named():
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **plain},
+        timeout=60,
+        check=True,
+    )
+    assert "characters that are not ASCII" in done.stdout and "PYTHONUTF8=1" in done.stdout
+    assert "PATH" not in done.stdout and "caf" not in done.stdout
+
+
 async def test_a_command_line_in_one_string_is_not_guessed_at():
     with pytest.raises(LocalError, match="list"):
         Client("python server.py")
 
 
+@UNICODE_ARGUMENTS
 async def test_it_runs_where_it_is_told_to(tmp_path):
     folder = tmp_path / "ä b"
     folder.mkdir()

@@ -189,7 +189,11 @@ class ChildChannel:
             if isinstance(error, OSError) and error.filename is not None:  # the cause is shown, too
                 is_program = error.filename == command.args[0]
                 error.filename = command.program if is_program else command.hidden(str(error.filename))
-            failed = SpawnFailed(f"could not start {command.program!r}: {reason}. Is it installed and on PATH?")
+            advice = ". Is it installed and on PATH?"
+            if isinstance(error, UnicodeEncodeError):  # its own text would show the argument
+                reason = f"an argument, a variable or the folder has characters that are not {error.encoding.upper()}"
+                advice = ", the encoding of file names here: use a UTF-8 locale, or set PYTHONUTF8=1"
+            failed = SpawnFailed(f"could not start {command.program!r}: {reason}{advice}")
             if "PATH" in os.environ and "PATH" not in command.environment():
                 failed.withheld = ("PATH",)
             raise failed from error
