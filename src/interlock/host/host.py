@@ -68,7 +68,7 @@ class Host(Verbs):
     `servers` are by name whatever a `Client` takes, or a `Seat` with more about it; `config` names files (or their
     contents) in the shape that other hosts use. `home` is a folder for what must last: approved definitions, leaves
     given for always, the audit, the eras of servers that are slow to tell. Without it all of that ends with the host.
-    Without a `user` there is no one to ask, and what the policy does not allow is denied. `models` answer what servers
+    Without a `user`, every action that the policy does not allow is denied. `models` answer what servers
     want sampled, and `roots` are the folders that servers may be told of; `sampling` bounds what a server may sample,
     `context` says what it may see of the conversation, and `opener` opens pages (docs/host_questions.md). With a
     `log_level` the user is told of their logs.

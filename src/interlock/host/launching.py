@@ -271,7 +271,7 @@ def _of_command(server: str, resolved: ResolvedEntry, hide: Sequence[str] = ()) 
         },
         contents={shown: _digest_of(file) for shown, file in files.items() if os.path.isfile(file)},
         looked_up=_digests_of(pairs),
-        hide=(*hide, *proxy_secrets(os.environ)),  # what a configuration holds is no reason to hide an argument
+        hide=(*hide, *proxy_secrets(os.environ)),  # values of a configuration do not hide arguments
     )
 
 
