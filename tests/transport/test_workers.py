@@ -381,7 +381,8 @@ def test_no_heartbeats_are_expected_of_workers_that_were_told_to_stop(watched):
 
 
 def test_without_a_heartbeat_timeout_a_worker_that_is_stuck_is_kept(tmp_path):
-    with running(MANY, tmp_path / "state.db", "0") as process, Client(port_of(process)) as client:
+    lease = "60"  # far longer than it is stuck: what becomes of its sessions is another matter
+    with running(MANY, tmp_path / "state.db", "0", lease) as process, Client(port_of(process)) as client:
         (victim, a), _ = client.lines().items()
         assert client.result(a, "who") == victim
         assert client.call(a, "block", seconds=1.5).read()

@@ -49,5 +49,5 @@ async def note() -> str:
 
 if __name__ == "__main__":
     timeout = float(sys.argv[2]) if len(sys.argv) > 2 else 60
-    bounds = SessionBounds(lease=0.5)
+    bounds = SessionBounds(lease=float(sys.argv[3]) if len(sys.argv) > 3 else 0.5)
     server.run("http", port=0, workers=2, state=sys.argv[1], sessions=bounds, heartbeat_timeout=timeout)
