@@ -13,81 +13,71 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .auth.clients import KnownClient as KnownClient
-    from .auth.clients import hash_secret as hash_secret
-    from .auth.issuer import AuthorizationServer as AuthorizationServer
-    from .auth.issuer import IdentityProvider as IdentityProvider
-    from .auth.passwords import hash_password as hash_password
-    from .auth.plans import ClientCredentials as ClientCredentials
-    from .auth.plans import EnterpriseManaged as EnterpriseManaged
-    from .auth.plans import OAuth as OAuth
-    from .auth.plans import WorkloadIdentity as WorkloadIdentity
-    from .auth.protection import Introspection as Introspection
-    from .auth.protection import Protection as Protection
-    from .auth.workloads import Workload as Workload
-    from .auth.workloads import WorkloadPlatform as WorkloadPlatform
-    from .client.client import Client as Client
-    from .client.completing import Completion as Completion
-    from .client.config import read_config as read_config
-    from .client.config_text import ConfigError as ConfigError
-    from .client.listening import Change as Change
-    from .client.repeating import OutcomeUnknown as OutcomeUnknown
-    from .client.supervisor import StateChange as StateChange
-    from .client.supervisor import Supervision as Supervision
-    from .client.sync_client import SyncClient as SyncClient
-    from .host.conversation import Conversation as Conversation
-    from .host.deeds import Denied as Denied
-    from .host.host import Host as Host
-    from .host.host_tools import HostTools as HostTools
-    from .host.members import Seat as Seat
-    from .host.policy import Policy as Policy
-    from .host.policy import Rule as Rule
-    from .server.blocks import Audio as Audio
-    from .server.blocks import File as File
-    from .server.blocks import Image as Image
-    from .server.bounds import Concurrency as Concurrency
-    from .server.completions import Suggestions as Suggestions
-    from .server.context import Context as Context
-    from .server.files import files as files
-    from .server.questions import Declined as Declined
-    from .server.rate_limits import Rate as Rate
-    from .server.rate_limits import RateLimits as RateLimits
-    from .server.results import ToolResult as ToolResult
-    from .server.server import Server as Server
-    from .server.visibility import Item as Item
-    from .transport.child import Command as Command
-    from .transport.issuer_app import IssuerApp as IssuerApp
-    from .transport.keepalive import Keepalive as Keepalive
-    from .wire.errors import AuthorizationFailed as AuthorizationFailed
-    from .wire.errors import AuthRequired as AuthRequired
-    from .wire.errors import CallTimeout as CallTimeout
-    from .wire.errors import CannotAsk as CannotAsk
-    from .wire.errors import ConnectionEnded as ConnectionEnded
-    from .wire.errors import ConnectionLost as ConnectionLost
-    from .wire.errors import HandshakeFailed as HandshakeFailed
-    from .wire.errors import InterlockError as InterlockError
-    from .wire.errors import LocalError as LocalError
-    from .wire.errors import LoginRequired as LoginRequired
-    from .wire.errors import NotOpen as NotOpen
-    from .wire.errors import PeerClosed as PeerClosed
-    from .wire.errors import Refused as Refused
-    from .wire.errors import RemoteError as RemoteError
-    from .wire.errors import ResourceNotFound as ResourceNotFound
-    from .wire.errors import SpawnFailed as SpawnFailed
-    from .wire.errors import ToolError as ToolError
-    from .wire.exchange import Exchange as Exchange
-    from .wire.exchange import Principal as Principal
-    from .wire.link import Patience as Patience
-    from .wire.types.common import Annotations as Annotations
-    from .wire.types.common import Icon as Icon
-    from .wire.types.content import AudioContent as AudioContent
-    from .wire.types.content import EmbeddedResource as EmbeddedResource
-    from .wire.types.content import ImageContent as ImageContent
-    from .wire.types.content import ResourceContents as ResourceContents
-    from .wire.types.content import ResourceLink as ResourceLink
-    from .wire.types.content import TextContent as TextContent
-    from .wire.types.prompts import PromptMessage as PromptMessage
-    from .wire.types.tools import ToolAnnotations as ToolAnnotations
+    from .auth.clients import KnownClient, hash_secret
+    from .auth.issuer import AuthorizationServer, IdentityProvider
+    from .auth.passwords import hash_password
+    from .auth.plans import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
+    from .auth.protection import Introspection, Protection
+    from .auth.workloads import Workload, WorkloadPlatform
+    from .client.client import Client
+    from .client.completing import Completion
+    from .client.config import read_config
+    from .client.config_text import ConfigError
+    from .client.listening import Change
+    from .client.repeating import OutcomeUnknown
+    from .client.supervisor import StateChange, Supervision
+    from .client.sync_client import SyncClient
+    from .host.conversation import Conversation
+    from .host.deeds import Denied
+    from .host.host import Host
+    from .host.host_tools import HostTools
+    from .host.members import Seat
+    from .host.policy import Policy, Rule
+    from .server.blocks import Audio, File, Image
+    from .server.bounds import Concurrency
+    from .server.completions import Suggestions
+    from .server.context import Context
+    from .server.files import files
+    from .server.questions import Declined
+    from .server.rate_limits import Rate, RateLimits
+    from .server.results import ToolResult
+    from .server.server import Server
+    from .server.visibility import Item
+    from .transport.child import Command
+    from .transport.issuer_app import IssuerApp
+    from .transport.keepalive import Keepalive
+    from .wire.errors import (
+        AuthorizationFailed,
+        AuthRequired,
+        CallTimeout,
+        CannotAsk,
+        ConnectionEnded,
+        ConnectionLost,
+        HandshakeFailed,
+        InterlockError,
+        LocalError,
+        LoginRequired,
+        NotOpen,
+        PeerClosed,
+        Refused,
+        RemoteError,
+        ResourceNotFound,
+        SpawnFailed,
+        ToolError,
+    )
+    from .wire.exchange import Exchange, Principal
+    from .wire.link import Patience
+    from .wire.types.common import Annotations, Icon
+    from .wire.types.content import (
+        AudioContent,
+        EmbeddedResource,
+        ImageContent,
+        ResourceContents,
+        ResourceLink,
+        TextContent,
+    )
+    from .wire.types.prompts import PromptMessage
+    from .wire.types.tools import ToolAnnotations
 
 _WHERE = {
     "Annotations": "wire.types.common",

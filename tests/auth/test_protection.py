@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.auth.challenges import challenges_in
-from interlock.auth.protection import (
-    Introspection,
-    Protection,
-    challenge,
-    metadata_document,
-    metadata_paths,
-    widened,
-)
+from interlock.auth.protection import Introspection, Protection, challenge, metadata_document, metadata_paths, widened
 from interlock.wire.errors import LocalError
 from support.auth_tokens import ISSUER, RESOURCE, jwk_of, protection, signer
 

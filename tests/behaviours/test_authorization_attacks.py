@@ -15,7 +15,7 @@ from interlock import AuthorizationServer, Introspection, Server
 from interlock.auth.grant_store import Grant, GrantStore
 from interlock.auth.replies import OAuthError
 from interlock.auth.steps import Said
-from interlock.revisions.http_rules import Headers, HttpRefusal
+from interlock.revisions.http_message import Headers, HttpRefusal
 from interlock.state.sealing import Seal
 from interlock.state.sqlite_store import SQLiteStore
 from interlock.transport import protecting

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_rules import HttpRefusal
+from interlock.revisions.http_message import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.transport.http_sessions import SessionBounds
 from interlock.wire.exchange import Principal

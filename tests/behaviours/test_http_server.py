@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_rules import HttpRefusal
+from interlock.revisions.http_message import HttpRefusal
 from interlock.transport import http_protocol
 from interlock.transport.http_server import Timing
 from interlock.wire.errors import LocalError

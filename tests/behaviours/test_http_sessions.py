@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_rules import HttpRefusal
+from interlock.revisions.http_message import HttpRefusal
 from interlock.transport.http_server import HttpApp
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, post

@@ -5,13 +5,7 @@ from hypothesis import given
 
 from interlock.client.results import read_call, read_contents, read_items, read_prompt
 from interlock.wire.errors import BadResult
-from interlock.wire.types.content import (
-    AudioContent,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-)
+from interlock.wire.types.content import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from interlock.wire.types.tools import Tool
 from support.properties import JSON, JSON_OBJECTS, many
 

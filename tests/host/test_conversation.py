@@ -9,16 +9,7 @@ import pytest
 from interlock import Server
 from interlock.client.results import CallResult
 from interlock.host import consent, conversation
-from interlock.host.conversation import (
-    Called,
-    Calling,
-    Cancelled,
-    Conversation,
-    Finished,
-    Progressed,
-    Said,
-    Shortened,
-)
+from interlock.host.conversation import Called, Calling, Cancelled, Conversation, Finished, Progressed, Said, Shortened
 from interlock.host.host import Host
 from interlock.host.host_tools import HostTools
 from interlock.host.models.model import (

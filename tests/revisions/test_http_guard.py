@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.revisions.http_guard import Accepts, Guard, accepts_of, rather_events, too_large
-from interlock.revisions.http_rules import Headers
+from interlock.revisions.http_message import Headers
 from interlock.wire.errors import LocalError
 from support.properties import many
 

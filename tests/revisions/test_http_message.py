@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.transport.sending import send_whole
+from interlock.revisions.http_message import send_whole
 
 
 async def test_an_answer_has_its_length():

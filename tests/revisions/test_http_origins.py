@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.revisions.http_message import Headers
 from interlock.revisions.http_origins import Origins
-from interlock.revisions.http_rules import Headers
 from interlock.wire.errors import LocalError
 from support.properties import many
 

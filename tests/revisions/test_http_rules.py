@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from interlock.revisions.answering import refuse
 from interlock.revisions.header_values import encode_value
+from interlock.revisions.http_message import Headers, HttpRefusal
 from interlock.revisions.http_rules import (
     STATUS,
-    Headers,
-    HttpRefusal,
     check_params,
     check_routing,
     check_said,
     is_modern,
+    routing_value,
     status_of,
 )
 from interlock.revisions.param_headers import ParamHeader
@@ -94,15 +94,15 @@ def test_a_refusal_without_a_request_is_an_error_without_an_id():
 
 
 def test_white_space_around_values_is_not_part_of_them():
-    assert headers(mcp_method=" \t tools/list \t").routing(b"mcp-method") == "tools/list"
+    assert routing_value(headers(mcp_method=" \t tools/list \t"), b"mcp-method") == "tools/list"
 
 
 def test_what_came_twice_is_known():
     found = Headers([(b"a", b"1"), (b"b", b"2"), (b"a", b"1")])
     assert found.repeated == {b"a"}
     with pytest.raises(HeaderMismatch):
-        found.routing(b"a")
-    assert found.routing(b"b") == "2"
+        routing_value(found, b"a")
+    assert routing_value(found, b"b") == "2"
 
 
 def test_accept_may_come_in_pieces():

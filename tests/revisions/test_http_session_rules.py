@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.revisions.http_rules import Headers
+from interlock.revisions.http_message import Headers
 from interlock.revisions.http_session_rules import (
     TurnedAway,
     asked_session,

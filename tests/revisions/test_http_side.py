@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_rules import Headers, status_of
+from interlock.revisions.http_message import Headers
+from interlock.revisions.http_rules import status_of
 from interlock.revisions.http_side import HttpSide, OfSession
 from interlock.revisions.table import NEWEST, REVISIONS, pick
 from interlock.wire.errors import LocalError, Refused

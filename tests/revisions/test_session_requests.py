@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.revisions.http_requests import Reply
+from interlock.revisions.reply import Reply
 from interlock.revisions.session_requests import (
     can_be_sent,
     is_gone,

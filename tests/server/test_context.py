@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from interlock.client.client import Client
-from interlock.revisions.http_rules import Headers
+from interlock.revisions.http_message import Headers
 from interlock.server.context import BlockingContext, Context
 from interlock.server.server import Server
 from interlock.wire.errors import ConnectionClosed, LocalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.revisions.http_guard import Guard
-from interlock.revisions.http_rules import Headers, HttpRefusal
+from interlock.revisions.http_message import Headers, HttpRefusal
 from interlock.transport.admission import ANYBODY, Admission
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import ANONYMOUS, Principal

@@ -11,7 +11,7 @@ from interlock import AuthorizationFailed, Client, ClientCredentials, LoginRequi
 from interlock.auth.challenges import Demand
 from interlock.auth.records import FileRecords, MemoryRecords
 from interlock.auth.steps import Ask, Hold, Load, Save
-from interlock.revisions.http_requests import Reply
+from interlock.revisions.reply import Reply
 from interlock.transport.authorizing import Authorizer, Turn, drive
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.pausing import movable

@@ -244,7 +244,7 @@ async def test_it_holds_a_place_among_those_with_a_socket(monkeypatch):
 async def test_a_body_that_is_too_large_is_refused_either_way():
     large = http(200, b'{"jsonrpc":"2.0","id":2,"result":{"x":"' + b"x" * 5000 + b'"}}')
     async with warm(lambda r, s: large) as (link, _):
-        link._limits = link._outbound._limits = Limits(message_bytes=1000)
+        link._limits = link._outbound.limits = Limits(message_bytes=1000)
         with pytest.raises(InterlockError, match="larger than 1000 bytes"):
             await call(link)
 

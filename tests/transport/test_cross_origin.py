@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from interlock import Context, Server
+from interlock.revisions.http_message import Headers, HttpRefusal
 from interlock.revisions.http_origins import Origins
-from interlock.revisions.http_rules import Headers, HttpRefusal
 from interlock.transport.cross_origin import telling
 from interlock.wire.errors import LocalError
 from interlock.wire.limits import Limits

@@ -3,7 +3,7 @@
 import pytest
 
 from interlock import Server
-from interlock.revisions.http_rules import Headers
+from interlock.revisions.http_message import Headers
 from interlock.transport.forwarded import TrustedProxies, trust
 from interlock.wire.errors import LocalError
 

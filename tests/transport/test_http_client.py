@@ -11,7 +11,7 @@ import pytest
 
 from interlock.revisions.client_edge import ClientEdge
 from interlock.revisions.table import REVISIONS
-from interlock.transport import outbound
+from interlock.transport import http_client, http_refusals, outbound
 from interlock.transport.endpoints import endpoint_of
 from interlock.transport.http_client import HttpLink
 from interlock.wire.errors import (
@@ -679,7 +679,7 @@ async def test_a_notification_that_is_refused_says_why():
 
 
 async def test_a_notification_nobody_takes_is_late(monkeypatch):
-    monkeypatch.setattr(outbound, "_ACCEPTED_WITHIN", 0.05)
+    monkeypatch.setattr(http_refusals, "_ACCEPTED_WITHIN", 0.05)
 
     async def script(request, stream):
         await stream.gone()
@@ -688,7 +688,7 @@ async def test_a_notification_nobody_takes_is_late(monkeypatch):
         with pytest.raises(CallTimeout):
             await link.tell("notifications/x", None)
         await peer.stop()
-        monkeypatch.setattr(outbound, "_ACCEPTED_WITHIN", 60)  # a slow machine must not be late as well
+        monkeypatch.setattr(http_refusals, "_ACCEPTED_WITHIN", 60)  # a slow machine must not be late as well
         with pytest.raises(ConnectionLost):
             await link.tell("notifications/x", None)
         await peer.start()
@@ -814,7 +814,7 @@ async def test_what_is_being_told_ends_with_the_link(monkeypatch):
         await asyncio.Event().wait()
 
     link = HttpLink(endpoint_of("http://127.0.0.1:1/"))
-    monkeypatch.setattr(link._outbound, "accepted", never)
+    monkeypatch.setattr(http_client, "post_accepted", never)
     telling = asyncio.ensure_future(link.tell("notifications/x", None))
     await until_idle()
     await link.close()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Context, RateLimits, Server
-from interlock.revisions.http_rules import HttpRefusal
+from interlock.revisions.http_message import HttpRefusal
 from interlock.transport.http_server import HttpApp, Timing
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import ANONYMOUS, Principal

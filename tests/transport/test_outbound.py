@@ -10,8 +10,9 @@ import weakref
 import aiohttp
 import pytest
 
-from interlock.transport import outbound, socket_pool
+from interlock.transport import http_refusals, outbound, socket_pool
 from interlock.transport.endpoints import endpoint_of
+from interlock.transport.http_refusals import post_accepted
 from interlock.transport.outbound import Errands, Outbound, drain
 from interlock.transport.plain_http import NotReached
 from interlock.wire.errors import (
@@ -251,8 +252,8 @@ async def test_what_is_left_of_a_body_is_not_read_for_ever(monkeypatch, bound, v
 async def test_what_was_accepted_says_nothing():
     async with HttpPeer(lambda r, s: http(200, b'{"some":"thing"}')) as peer:
         out = Outbound(endpoint_of(peer.url))
-        await out.accepted("n", b"{}", {})
-        await out.accepted("n", b"{}", {}, url=peer.url.replace("/mcp", "/other"))
+        await post_accepted(out, "n", b"{}", {})
+        await post_accepted(out, "n", b"{}", {}, url=peer.url.replace("/mcp", "/other"))
         await out.close()
     assert [request.path for request in peer.requests] == ["/mcp", "/other"]
     assert peer.connections == 1
@@ -272,7 +273,7 @@ async def test_what_was_not_accepted_says_why(reply, error):
     async with HttpPeer(lambda r, s: reply) as peer:
         out = Outbound(endpoint_of(peer.url))
         with pytest.raises(error):
-            await out.accepted("n", b"{}", {})
+            await post_accepted(out, "n", b"{}", {})
         await out.close()
 
 
@@ -280,16 +281,16 @@ async def test_a_404_can_have_a_meaning():
     async with HttpPeer(lambda r, s: http(404, b'{"jsonrpc":"2.0","error":{"code":1,"message":"no"}}')) as peer:
         out = Outbound(endpoint_of(peer.url))
         with pytest.raises(SessionGone):
-            await out.accepted("n", b"{}", {}, gone=SessionGone("x"))
+            await post_accepted(out, "n", b"{}", {}, gone=SessionGone("x"))
         await out.close()
 
 
 async def test_what_nobody_takes_is_late(monkeypatch):
-    monkeypatch.setattr(outbound, "_ACCEPTED_WITHIN", 0.05)
+    monkeypatch.setattr(http_refusals, "_ACCEPTED_WITHIN", 0.05)
     async with HttpPeer(silence) as peer:
         out = Outbound(endpoint_of(peer.url))
         with pytest.raises(CallTimeout):
-            await out.accepted("n", b"{}", {})
+            await post_accepted(out, "n", b"{}", {})
         await out.close()
 
 

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.transport.plain_http import (
-    Broken,
-    Improper,
-    Place,
-    PlainConnection,
-    PlainHeaders,
-    place_of,
-)
+from interlock.transport.plain_http import Broken, Improper, Place, PlainConnection, PlainHeaders, place_of
 from support.properties import many
 
 PLACE = Place("127.0.0.1", 8000, "127.0.0.1:8000", "/mcp")

@@ -12,7 +12,7 @@ import pytest
 
 from interlock import Context, Server
 from interlock.auth.challenges import challenges_in
-from interlock.revisions.http_rules import Headers, HttpRefusal
+from interlock.revisions.http_message import Headers, HttpRefusal
 from interlock.state.memory_store import MemoryStore
 from interlock.transport import protecting
 from interlock.transport.http_server import HttpApp

@@ -16,13 +16,7 @@ import msgspec
 from ..wire.display import display
 from ..wire.errors import AuthorizationFailed, HttpStatus
 from .challenges import Demand
-from .metadata import (
-    ResourceMetadata,
-    ServerMetadata,
-    is_document,
-    read_resource_metadata,
-    read_server_metadata,
-)
+from .metadata import ResourceMetadata, ServerMetadata, is_document, read_resource_metadata, read_server_metadata
 from .steps import Ask, Flow, Said
 from .urls import canonical, checked_url, origin_in, well_known
 

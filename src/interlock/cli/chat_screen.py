@@ -12,16 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
-from ..host.conversation import (
-    Called,
-    Calling,
-    Cancelled,
-    ConversationEvent,
-    Finished,
-    Progressed,
-    Said,
-    Shortened,
-)
+from ..host.conversation import Called, Calling, Cancelled, ConversationEvent, Finished, Progressed, Said, Shortened
 from ..host.user import Notice
 from ..wire.display import IndentedText, break_lines, display_block
 from .output_buffer import OUTPUT, OutputBuffer, columns_of

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import msgspec
 
-from ..wire.errors import (
-    InvalidParams,
-    InvalidRequest,
-    LocalError,
-    MethodNotFound,
-    Refused,
-    UnsupportedVersion,
-)
+from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
 from ..wire.exchange import LOCAL, Exchange, Handler, Peer, Principal, Question, Result, Silenced, Work
 from ..wire.flag import Flag
 from ..wire.frames import Frame, Id, encode_result

@@ -12,8 +12,8 @@ from functools import lru_cache
 import msgspec
 
 from ..wire.errors import LocalError
+from .http_message import Headers, HttpRefusal
 from .http_origins import Origins
-from .http_rules import Headers, HttpRefusal
 
 __all__ = ["Guard", "Accepts", "accepts_of", "rather_events", "too_large", "LOOPBACK"]
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 
 from ..wire.display import display
 from ..wire.errors import LocalError
+from ..wire.http_headers import METHOD, NAME, PREFIX, SESSION, VERSION
 from ..wire.patterns import pattern
-from .http_rules import METHOD, NAME, VERSION, Headers, HttpRefusal
-from .http_session_rules import SESSION
-from .param_headers import PREFIX, TOKEN
+from .http_message import TOKEN, Headers, HttpRefusal
 
 __all__ = ["VARY", "Line", "Origins"]
 

@@ -6,25 +6,24 @@ Which rule is judged before which stands in http_side.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
 
-from ..wire.errors import HeaderMismatch, InvalidRequest, LocalError, Refused
-from ..wire.frames import ErrorAnswer, encode_error
+from ..wire.errors import HeaderMismatch
+from ..wire.frames import ErrorAnswer
+from ..wire.http_headers import METHOD, NAME, PREFIX, VERSION
 from ..wire.json_reader import read_json
 from .header_values import decode_value
-from .param_headers import PREFIX, TOKEN, ParamHeader, check_param_headers
+from .http_message import Headers
+from .param_headers import ParamHeader, check_param_headers
 from .revision import Era
 from .table import OFFICIAL_METHODS, REVISIONS
 
-__all__ = ["Headers", "HttpRefusal", "STATUS", "status_of", "check_routing", "check_said", "check_params", "is_modern"]
+__all__ = ["STATUS", "status_of", "routing_value", "check_routing", "check_said", "check_params", "is_modern"]
 
-VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
-
-_FRAMING = ("content-length", "transfer-encoding")
 _PLAIN = {word: word.encode() for word in (*REVISIONS, *OFFICIAL_METHODS)}
 """Versions and methods that read the same in a header; what an author calls a method may need a closer look."""
 
@@ -40,67 +39,16 @@ STATUS = {
 """JSON-RPC code → HTTP status. The specification leaves all others open: they are answers, and answers are 200."""
 
 
-class HttpRefusal(msgspec.Struct, frozen=True):
-    """A no that needs no JSON-RPC request: what a guard or an `authenticate` hook answers."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-
-    @classmethod
-    def saying(cls, status: int, why: str | Refused, *headers: tuple[str, str]) -> HttpRefusal:
-        """With a JSON-RPC error without an id as its body (#security--endpoint allows that for 403)."""
-        refused = why if isinstance(why, Refused) else InvalidRequest(why)
-        return cls(status, (("content-type", "application/json"), *headers), encode_error(None, refused))
-
-    def check(self) -> None:
-        """Raise `LocalError` for what is no response: one that an author wrote may repeat what a stranger said."""
-        lines = cast("tuple[tuple[Any, Any], ...]", self.headers)
-        if not 200 <= self.status <= 599 or not isinstance(cast(Any, self.body), bytes):
-            raise LocalError("a refusal has a status from 200 to 599 and a body of bytes")
-        for name, value in lines:
-            if not isinstance(name, str) or not TOKEN.fullmatch(name) or name.lower() in _FRAMING:
-                raise LocalError(f"a refusal: {name!r:.60} is no header it can have")
-            if not isinstance(value, str) or not all(" " <= char <= "~" or char == "\t" for char in value):
-                raise LocalError(f"a refusal: the value of {name} must be printable ASCII")
-
-
 def status_of(answer: bytes) -> int:
     return STATUS.get(answer.code, 200) if isinstance(answer, ErrorAnswer) else 200
 
 
-class Headers:
-    """The header lines of one request, their names in small letters. `repeated` are those that came more than once."""
-
-    __slots__ = ("repeated", "values")
-
-    def __init__(self, lines: Iterable[tuple[bytes, bytes]]) -> None:
-        lines = list(lines)
-        self.values: dict[bytes, bytes] = dict(lines)
-        self.repeated: frozenset[bytes] = frozenset()
-        if len(self.values) != len(lines):
-            held: dict[bytes, list[bytes]] = {}
-            for name, value in lines:
-                held.setdefault(name, []).append(value)
-            self.repeated = frozenset(name for name, values in held.items() if len(values) > 1)
-            # a list may come in pieces (RFC 9110 §5.3); what is no list is then no value that anybody knows
-            self.values = {name: b", ".join(values) for name, values in held.items()}
-
-    def get(self, name: bytes) -> bytes | None:
-        """The value without the white space around it: not every HTTP parser takes it away (RFC 9110 §5.5)."""
-        value = self.values.get(name)
-        return None if value is None else value.strip(b" \t")
-
-    def routing(self, name: bytes) -> str | None:
-        """A value that somebody on the way may have routed by: said twice, it is not known which one he read."""
-        if name in self.repeated:
-            raise HeaderMismatch(f"{_shown(name)} came more than once")
-        value = self.values.get(name)
-        return None if value is None else value.strip(b" \t").decode("latin-1")
-
-    def as_text(self) -> dict[str, str]:
-        """For `authenticate`: a key that came twice has both values, and is not the last one somebody added."""
-        return {name.decode("latin-1"): value.strip(b" \t").decode("latin-1") for name, value in self.values.items()}
+def routing_value(headers: Headers, name: bytes) -> str | None:
+    """A value that a proxy on the way may have routed by. Of one that came twice, it is not known which was read."""
+    if name in headers.repeated:
+        raise HeaderMismatch(f"{_shown(name)} came more than once")
+    value = headers.values.get(name)
+    return None if value is None else value.strip(b" \t").decode("latin-1")
 
 
 def check_routing(headers: Headers, version: str, method: str, name: Any, named: bool) -> None:
@@ -111,7 +59,7 @@ def check_routing(headers: Headers, version: str, method: str, name: Any, named:
     _must_say(headers, METHOD, method)
     if not named:
         return
-    said = headers.routing(NAME)
+    said = routing_value(headers, NAME)
     if said is None and isinstance(name, str):
         raise HeaderMismatch("Mcp-Name is missing: it says again what the body names")
     if said is not None and decode_value(said) != name:
@@ -130,14 +78,14 @@ def _says_the_same(values: dict[bytes, bytes], version: str, method: str, name: 
 
 def check_said(headers: Headers, version: str | None, method: str) -> None:
     """A notification need not say anything in headers; what it says must be true."""
-    if version is not None and headers.routing(VERSION) not in (None, version):
+    if version is not None and routing_value(headers, VERSION) not in (None, version):
         raise HeaderMismatch("MCP-Protocol-Version differs from the body")
-    if headers.routing(METHOD) not in (None, method):
+    if routing_value(headers, METHOD) not in (None, method):
         raise HeaderMismatch("Mcp-Method differs from the body")
 
 
 def _must_say(headers: Headers, name: bytes, value: str) -> None:
-    said = headers.routing(name)
+    said = routing_value(headers, name)
     if said is None:
         raise HeaderMismatch(f"{_shown(name)} is missing: it says again what the body says")
     if said != value:
@@ -155,7 +103,7 @@ def check_params(headers: Headers, params: tuple[ParamHeader, ...], arguments: R
     said: dict[str, str] = {}
     for param in params:
         name = (PREFIX + param.name).lower()
-        value = headers.routing(name.encode())
+        value = routing_value(headers, name.encode())
         if value is not None:
             said[name] = value
     try:

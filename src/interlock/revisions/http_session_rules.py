@@ -8,13 +8,13 @@ from msgspec import UNSET
 
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, Refused
 from ..wire.frames import is_batch, read_batch, read_frame
+from ..wire.http_headers import SEEN, SESSION, VERSION
 from ..wire.limits import Limits
 from ..wire.meta import PROTOCOL_VERSION
-from .http_rules import VERSION, Headers, HttpRefusal
+from .http_message import Headers, HttpRefusal
 from .revision import Revision
 
 __all__ = [
-    "SESSION",
     "TurnedAway",
     "asked_session",
     "asks",
@@ -25,7 +25,6 @@ __all__ = [
     "seen_event",
 ]
 
-SESSION, SEEN = b"mcp-session-id", b"last-event-id"
 _LONGEST_ID = 128  # of a session id that is looked up at all; ours have 59 characters
 _LONGEST_EVENT = 32
 _ENVELOPE = PROTOCOL_VERSION.encode()

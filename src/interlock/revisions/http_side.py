@@ -19,6 +19,7 @@ from ..wire.display import display
 from ..wire.errors import InvalidParams, InvalidRequest, LocalError, MethodNotFound, Refused, UnsupportedVersion
 from ..wire.exchange import Exchange, Filter, Handler, Peer, Principal, Work
 from ..wire.frames import Frame, Id
+from ..wire.http_headers import VERSION
 from ..wire.link import Outlet
 from ..wire.meta import NO_META, PROTOCOL_VERSION, RequestMeta
 from ..wire.methods import AUTHOR_METHOD, METHODS
@@ -26,7 +27,8 @@ from ..wire.null_members import without_nulls
 from ..wire.types.capabilities import ClientCapabilities
 from .answering import refuse
 from .asker import Asker
-from .http_rules import VERSION, Headers, check_params, check_routing, check_said, is_modern
+from .http_message import Headers
+from .http_rules import check_params, check_routing, check_said, is_modern, routing_value
 from .offering import offers
 from .opening import version_in
 from .param_headers import ParamHeader
@@ -105,7 +107,7 @@ class HttpSide:
 
     def _without_envelope(self, frame: Frame, raw: Raw, headers: Headers) -> NoReturn:
         """A request that names no version in its body: stateless and broken, or of the handshake era."""
-        said = headers.routing(VERSION)
+        said = routing_value(headers, VERSION)
         # The version of a session is not known before `initialize` is answered: a header that does not name a version
         # we know is left to the negotiation.
         is_negotiated = frame.method == "initialize" and said not in REVISIONS
@@ -171,7 +173,7 @@ class HttpSide:
         except _UNREADABLE as error:
             raise InvalidParams(f"Invalid params: {str(error).replace('`', chr(39))}") from None
         meta: RequestMeta = params.meta if params.meta is not UNSET else NO_META
-        version = headers.routing(VERSION) if meta.version is UNSET else meta.version
+        version = routing_value(headers, VERSION) if meta.version is UNSET else meta.version
         if not is_modern(version):
             self._handshake(frame, raw, version)
         check_said(headers, version, method)

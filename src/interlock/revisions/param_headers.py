@@ -11,15 +11,15 @@ from typing import Any, cast
 import msgspec
 
 from ..wire.errors import HeaderMismatch, LocalError
+from ..wire.http_headers import PREFIX
 from ..wire.loose import is_number
 from ..wire.patterns import pattern
 from .header_values import decode_value, encode_value, text_of
+from .http_message import TOKEN
 
-__all__ = ["ParamHeader", "PREFIX", "TOKEN", "read_param_headers", "headers_of", "check_param_headers"]
+__all__ = ["ParamHeader", "read_param_headers", "headers_of", "check_param_headers"]
 
-PREFIX = "Mcp-Param-"
 _ANNOTATION = "x-mcp-header"
-TOKEN = pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _WHOLE = pattern(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 _LARGEST = 2**53 - 1
 _KINDS = {"string": "a string", "integer": "an integer within ±(2^53 - 1)", "boolean": "true or false"}

@@ -24,7 +24,7 @@ from ..wire.errors import (
 )
 from ..wire.frames import Id, error_of, read_frame
 from ..wire.limits import Limits
-from .http_requests import EVENTS, JSON, Reply, plain_headers
+from .reply import EVENTS, JSON, Reply, plain_headers
 
 __all__ = ["session_headers", "session_in", "is_gone", "no_stream_because", "can_be_sent", "says_older", "SAYS_OLDER"]
 

@@ -17,16 +17,15 @@ from ..auth.issuer import AuthorizationServer
 from ..auth.judging import Admitted
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard
-from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_message import Headers, HttpRefusal, Message, Receive, Send, send_whole
 from ..state.store import State
 from ..wire.errors import InternalError, LocalError
 from ..wire.exchange import ANONYMOUS, Principal
 from .cross_origin import telling
-from .http_call import HttpCall, Message, Receive, Send
+from .http_call import HttpCall
 from .http_places import below
 from .joining import Sharing
 from .protecting import Protector, protector_of
-from .sending import send_whole
 
 __all__ = ["ANYBODY", "Admission", "Authenticate"]
 

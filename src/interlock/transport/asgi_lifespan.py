@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from ..revisions.http_message import Receive, Send
 from ..wire.errors import LocalError
-from .http_call import Receive, Send
 
 __all__ = ["serve_other"]
 

@@ -17,7 +17,7 @@ from ..auth.records import Release
 from ..auth.secrets import Secret
 from ..auth.seeker import Got, Seeker
 from ..auth.steps import Ask, Hold, Load, Prepare, Said, Save, Step, Visit
-from ..revisions.http_requests import Reply
+from ..revisions.reply import Reply
 from ..revisions.revision import Revision
 from ..wire.errors import CallTimeout, LocalError, LoginRequired
 from .asks import asked

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
-from ..revisions.http_requests import JSON, Reply
+from ..revisions.reply import JSON, Reply
 from .plain_http import PlainConnection, PlainResponse
 
 __all__ = ["Begun", "Then", "PLAIN_YES"]

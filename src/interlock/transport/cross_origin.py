@@ -6,9 +6,8 @@ page that cannot read a 401 does not learn where to get a token.
 
 from __future__ import annotations
 
+from ..revisions.http_message import Headers, Message, Send
 from ..revisions.http_origins import VARY, Origins
-from ..revisions.http_rules import Headers
-from .http_call import Message, Send
 
 __all__ = ["telling"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ..revisions.http_requests import plain_headers
+from ..revisions.reply import plain_headers
 from ..wire.errors import BadResult
 from ..wire.limits import Limits
 from .endpoints import Endpoint

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from ..revisions.http_rules import Headers
+from ..revisions.http_message import Headers, Message
 from ..wire.errors import LocalError
-from .http_call import Message
 
 __all__ = ["TrustedProxies", "trust"]
 

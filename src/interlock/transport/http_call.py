@@ -12,27 +12,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from ..revisions.http_guard import Accepts, too_large
-from ..revisions.http_rules import HttpRefusal, status_of
-from ..revisions.http_session_rules import SESSION, UNKNOWN
+from ..revisions.http_message import HttpRefusal, Message, Receive, Send
+from ..revisions.http_rules import status_of
+from ..revisions.http_session_rules import UNKNOWN
 from ..wire.errors import InternalError, Refused
 from ..wire.exchange import ANONYMOUS, Principal, Silenced, Work
 from ..wire.frames import Frame, Id, encode_error, encode_notice
+from ..wire.http_headers import SESSION
 from ..wire.link import Patience
 from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event
 from .http_timing import End, Timing
 
-__all__ = ["HttpCall", "Beat", "Timing", "End", "Message", "Receive", "Send"]
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+__all__ = ["HttpCall", "Beat", "Timing", "End"]
 
 log = logging.getLogger("interlock.http")
 _TOGETHER = 64 * 1024  # bytes said in one turn of the loop, from which on they are written and it is over

@@ -17,15 +17,9 @@ from msgspec import UNSET
 
 from ..revisions.client_edge import ClientEdge, meta_of, params_of
 from ..revisions.client_side import ClientSide
-from ..revisions.http_requests import Reply, answer_in, headers_for, message_in
-from ..wire.errors import (
-    BadResult,
-    ConnectionClosed,
-    ConnectionEnded,
-    InterlockError,
-    MessageTooLarge,
-    NotOpen,
-)
+from ..revisions.http_requests import answer_in, headers_for, message_in
+from ..revisions.reply import Reply
+from ..wire.errors import BadResult, ConnectionClosed, ConnectionEnded, InterlockError, MessageTooLarge, NotOpen
 from ..wire.frames import Frame, encode_call, encode_notice
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.link import Patience, Told
@@ -37,7 +31,7 @@ from .calls import Call, Calls, progress_of
 from .endpoints import Endpoint
 from .http_line import HttpLine
 from .http_posting import Posting
-from .http_refusals import read_form
+from .http_refusals import post_accepted, read_form
 from .http_session import HttpSession
 from .outbound import Credentials, Errands, Outbound, drain, lost
 from .pausing import movable
@@ -129,7 +123,7 @@ class HttpLink:
         """POST a notification; returns when the server has accepted it."""
         self._check_open()
         body = self._bounded(encode_notice(method, params))
-        await self._errands.run(self._outbound.accepted(method, body, self._headers(method, params or {})))
+        await self._errands.run(post_accepted(self._outbound, method, body, self._headers(method, params or {})))
         if self._end is not None:
             raise self._end.for_call(method, None)
 

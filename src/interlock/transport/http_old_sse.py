@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable
 from urllib.parse import parse_qs
 
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..revisions.http_session_rules import FULL, asks
 from ..revisions.opening import ServerSide
 from ..revisions.revision import Era, Revision

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..wire.errors import LocalError
 from .http_old_sse import MESSAGES, SSE
 

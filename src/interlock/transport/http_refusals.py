@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Literal
 
-from ..revisions.http_requests import Reply, form_of, status_error
-from ..wire.errors import HttpStatus
+from ..revisions.http_requests import answer_in, form_of
+from ..revisions.reply import Reply, status_error
+from ..wire.errors import CLASS_OF, HttpStatus, InterlockError
+from ..wire.frames import error_of
+from .outbound import Outbound, drain
 
 if TYPE_CHECKING:
     from .outbound import Response
 
-__all__ = ["read_form"]
+__all__ = ["read_form", "post_accepted"]
 
 _MAX_BYTES = 4096  # of a body that are read to be quoted
+_ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 _BODY_TIMEOUT = 1.0  # seconds for them
 
 
@@ -24,6 +28,28 @@ async def read_form(reply: Reply, response: Response, what: str) -> Literal["jso
     except HttpStatus:
         body = await _read_beginning(response)
     raise status_error(reply, what, body)
+
+
+async def post_accepted(
+    outbound: Outbound,
+    what: str,
+    body: bytes,
+    headers: dict[str, str],
+    *,
+    url: str | None = None,
+    gone: InterlockError | None = None,
+    aside: bool = False,
+) -> None:
+    """POST what has no answer, a notification say, and wait until it is accepted; `gone` is what a 404 means."""
+    sent = outbound.within(what, _ACCEPTED_WITHIN, "POST", body, headers, url, aside=aside)
+    async with sent as (reply, response):
+        if reply.status == 404 and gone is not None:
+            raise gone
+        if not 200 <= reply.status < 300:
+            await read_form(reply, response, what)
+            frame = answer_in(await outbound.whole(response, what), reply, 0, what, outbound.limits)
+            raise error_of(frame, CLASS_OF) or status_error(reply, what)
+        await drain(response)
 
 
 async def _read_beginning(response: Response) -> bytes:

@@ -16,8 +16,9 @@ from msgspec import UNSET
 
 from ..auth.protection import Protection
 from ..revisions.http_guard import Guard, accepts_of, rather_events
-from ..revisions.http_rules import VERSION, Headers, HttpRefusal, is_modern
-from ..revisions.http_session_rules import SESSION, asks, is_outside, refusal_of
+from ..revisions.http_message import Headers, HttpRefusal, Message, Receive, Send
+from ..revisions.http_rules import is_modern
+from ..revisions.http_session_rules import asks, is_outside, refusal_of
 from ..revisions.http_side import OfSession
 from ..revisions.revision import Era, Revision
 from ..revisions.table import pick
@@ -25,6 +26,7 @@ from ..wire.display import display
 from ..wire.errors import BadFrame, InternalError, InvalidRequest, LocalError, Refused
 from ..wire.exchange import Filter, Handler, Principal
 from ..wire.frames import Frame, encode_error, read_frame
+from ..wire.http_headers import SESSION, VERSION
 from ..wire.limits import ALL_WATCHED_BYTES, DEFAULT_LIMITS, MIB, Limits
 from ..wire.shares import Shares, caller_of
 from ..wire.tasks import task_of
@@ -33,7 +35,7 @@ from .asgi_lifespan import serve_other
 from .asking import asker_of
 from .cross_origin import telling
 from .forwarded import trust
-from .http_call import Beat, End, HttpCall, Message, Receive, Send, Timing
+from .http_call import Beat, End, HttpCall, Timing
 from .http_lifecycle import DRAIN, HttpLifecycle
 from .http_old_sse import OldConnections
 from .http_places import Place, Places, messages_reference, nowhere, sign_of_life

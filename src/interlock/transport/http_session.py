@@ -15,7 +15,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ..revisions.http_requests import Reply, answer_in
+from ..revisions.http_requests import answer_in
+from ..revisions.reply import Reply
 from ..revisions.session_requests import is_gone, no_stream_because, session_headers, session_in
 from ..wire.display import display
 from ..wire.errors import InterlockError, SessionGone
@@ -26,7 +27,7 @@ from .call_headers import headers_now
 from .endpoints import Endpoint
 from .event_reader import EventReader
 from .http_posting import Posting
-from .http_refusals import read_form
+from .http_refusals import post_accepted, read_form
 from .outbound import Credentials, drain, lost
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class HttpSession(Posting):
     async def _post(self, what: str, message: bytes, *, aside: bool) -> None:
         gone = SessionGone(f"{what}: {_GONE}") if self._session is not None else None
         try:
-            await self._outbound.accepted(what, message, self._headers("POST"), gone=gone, aside=aside)
+            await post_accepted(self._outbound, what, message, self._headers("POST"), gone=gone, aside=aside)
         except SessionGone:
             self._receiver.fail(self._gone())
             raise

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from ..revisions.batches import refused_in_batch
-from ..revisions.http_rules import VERSION, Headers, HttpRefusal
+from ..revisions.http_message import Headers, HttpRefusal
 from ..revisions.http_session_rules import (
     FULL,
     NO_SESSION,
@@ -30,6 +30,7 @@ from ..revisions.revision import Era, Revision
 from ..wire.errors import BadFrame, InternalError, InvalidRequest
 from ..wire.exchange import Handler, Principal
 from ..wire.frames import Frame, encode_error, is_batch, read_batch, read_frame
+from ..wire.http_headers import VERSION
 from ..wire.limits import MIB, Limits
 from ..wire.shares import Shares, caller_of
 from ..wire.sse import COMMENT, encode_event

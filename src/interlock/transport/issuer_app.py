@@ -16,13 +16,11 @@ from ..auth.replies import OAuthError, Reply, as_json
 from ..auth.steps import Ask, Said
 from ..auth.urls import checked_url
 from ..revisions.http_guard import Guard
-from ..revisions.http_rules import Headers
+from ..revisions.http_message import Headers, Message, Receive, Send, send_whole
 from ..wire.errors import LocalError, StoreError
 from .asks import asked
 from .cross_origin import telling
 from .endpoints import endpoint_of
-from .http_call import Message, Receive, Send
-from .sending import send_whole
 
 __all__ = ["IssuerApp"]
 

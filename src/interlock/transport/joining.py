@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..revisions.asker import Asker
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..revisions.http_side import HttpSide
 from ..revisions.revision import Revision
 from ..state.rate_table import RateTable

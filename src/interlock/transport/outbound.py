@@ -17,23 +17,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..revisions.http_requests import Reply, answer_in, is_redirect, status_error
+from ..revisions.reply import Reply, is_redirect
 from ..wire.display import display
-from ..wire.errors import (
-    CLASS_OF,
-    BadResult,
-    CallTimeout,
-    ConnectionEnded,
-    ConnectionLost,
-    InterlockError,
-    RemoteError,
-)
-from ..wire.frames import error_of
+from ..wire.errors import BadResult, CallTimeout, ConnectionEnded, ConnectionLost, InterlockError, RemoteError
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from .bare_errors import complaint, distrust
 from .begun import Begun, Then
 from .endpoints import Endpoint
-from .http_refusals import read_form
 from .pausing import movable_timeout
 from .plain_http import AT_ONCE, Improper, NotReached, PlainResponse, place_of
 from .resolving import permit_in_force
@@ -52,7 +42,6 @@ _LINGER = 1.0  # seconds a body may take to end after what was wanted before its
 _LEFTOVER = 256 * 1024  # and so many bytes of it
 _REDIRECTS = 3  # hops within the origin; a further one is an error
 _TURNS_TO_TELL = 3  # of the loop, in which those who read hear that they were cut off; through TLS it takes two
-_ACCEPTED_WITHIN = 30.0  # seconds the server may take to accept what has no answer
 
 
 class Credentials(Protocol):
@@ -75,7 +64,7 @@ class Outbound:
     ) -> None:
         self.endpoint = endpoint
         self._begin = begin
-        self._limits = limits
+        self.limits = limits
         self._lane = asyncio.Semaphore(_CONNECTIONS)
         self._pool: SocketPool | None = None
         self._used: set[asyncio.Transport] = set()  # by requests that are under way
@@ -215,7 +204,7 @@ class Outbound:
 
     async def whole(self, response: Response, what: str) -> bytes:
         """All of a body, up to the limit of a message."""
-        limit = self._limits.message_bytes
+        limit = self.limits.message_bytes
         body = bytearray()
         if response.content.is_eof():  # most bodies come with their head
             found = response.content.read_nowait()
@@ -256,27 +245,6 @@ class Outbound:
         except Exception as error:
             # errors of the HTTP library show the host they asked
             raise self.as_ours(error, what, begun) from (None if self.endpoint.references else error)
-
-    async def accepted(
-        self,
-        what: str,
-        body: bytes,
-        headers: dict[str, str],
-        *,
-        url: str | None = None,
-        gone: InterlockError | None = None,
-        aside: bool = False,
-    ) -> None:
-        """POST what has no answer, a notification say, and wait until it is accepted; `gone` is what a 404 means."""
-        sent = self.within(what, _ACCEPTED_WITHIN, "POST", body, headers, url, aside=aside)
-        async with sent as (reply, response):
-            if reply.status == 404 and gone is not None:
-                raise gone
-            if not 200 <= reply.status < 300:
-                await read_form(reply, response, what)
-                frame = answer_in(await self.whole(response, what), reply, 0, what, self._limits)
-                raise error_of(frame, CLASS_OF) or status_error(reply, what)
-            await drain(response)
 
     def as_ours(self, error: Exception, what: str, begun: bool) -> InterlockError:
         """Errors of the HTTP library in the words of this one, without what a configuration looked up."""

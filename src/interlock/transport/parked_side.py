@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ..revisions.http_rules import Headers
+from ..revisions.http_message import Headers
 from ..revisions.http_side import HttpSide, OfSession
 from ..revisions.parked import Parking
 from ..revisions.rounds import STATE_REFUSED

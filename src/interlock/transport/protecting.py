@@ -23,7 +23,7 @@ from ..auth.protection import Protection, metadata_document, metadata_paths
 from ..auth.steps import Ask, Said, Step, driven
 from ..auth.urls import checked_url, origin_in
 from ..revisions.http_guard import Guard
-from ..revisions.http_rules import Headers, HttpRefusal
+from ..revisions.http_message import Headers, HttpRefusal
 from ..state.memory_store import MemoryStore
 from ..state.sealing import agreed_key
 from ..state.store import State

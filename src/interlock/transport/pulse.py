@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..state.store import State
 from ..wire.errors import NotOpen, StoreError
 from .http_places import NO_STORE

@@ -12,7 +12,7 @@ import os
 import secrets
 from base64 import urlsafe_b64encode
 
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..revisions.http_session_rules import UNKNOWN
 
 __all__ = ["SessionIds"]

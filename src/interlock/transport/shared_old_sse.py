@@ -10,7 +10,7 @@ import asyncio
 import time
 from typing import Any
 
-from ..revisions.http_rules import HttpRefusal
+from ..revisions.http_message import HttpRefusal
 from ..revisions.http_session_rules import UNKNOWN
 from ..wire.errors import InternalError
 from ..wire.exchange import Principal

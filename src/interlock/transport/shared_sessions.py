@@ -15,15 +15,8 @@ from typing import Any
 
 import msgspec
 
-from ..revisions.http_rules import Headers, HttpRefusal
-from ..revisions.http_session_rules import (
-    FULL,
-    UNKNOWN,
-    UNRESUMABLE,
-    TurnedAway,
-    asked_session,
-    seen_event,
-)
+from ..revisions.http_message import Headers, HttpRefusal
+from ..revisions.http_session_rules import FULL, UNKNOWN, UNRESUMABLE, TurnedAway, asked_session, seen_event
 from ..revisions.session_record import decode_record, encode_record
 from ..state.store import Entry
 from ..wire.errors import InternalError, LocalError, StoreFull

@@ -19,6 +19,7 @@ from ..wire.link import Receiver
 from ..wire.sse import Event, EventParser
 from .endpoints import Endpoint
 from .http_posting import Posting
+from .http_refusals import post_accepted
 from .outbound import Credentials, lost
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class SseSession(Posting):
         await self._accepted(what, message, aside=aside)
 
     async def _accepted(self, what: str, message: bytes, *, aside: bool) -> None:
-        await self._outbound.accepted(what, message, self._headers("POST"), url=self._where, aside=aside)
+        await post_accepted(self._outbound, what, message, self._headers("POST"), url=self._where, aside=aside)
 
 
 def _events(parser: EventParser, chunk: bytes) -> list[Event]:

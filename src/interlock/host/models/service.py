@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ...revisions.http_requests import Reply, plain_headers
+from ...revisions.reply import Reply, plain_headers
 from ...transport.endpoints import endpoint_of
 from ...transport.outbound import Outbound
 from ...wire.display import display
