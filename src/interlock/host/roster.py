@@ -26,7 +26,6 @@ from .turns import Turns
 
 __all__ = ["MOST_SERVERS", "Roster", "same_name"]
 
-T = TypeVar("T")
 MOST_SERVERS = 1_000
 MOST_GONE = 1_000  # servers that were removed, and whose pins are kept for when they come back; the oldest is forgotten
 

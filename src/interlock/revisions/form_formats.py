@@ -39,7 +39,7 @@ def _exists(read: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-_FORMATS: dict[str, Callable[[str], bool]] = {
+_CHECKS: dict[str, Callable[[str], bool]] = {
     "email": lambda text: _EMAIL.fullmatch(text) is not None,
     "uri": is_uri,
     "date": _is_date,
@@ -50,7 +50,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 def wrong_format(field: Mapping[str, Any], value: Any) -> str | None:
     """What is wrong with a text by its format; formats nobody knows are none of our business."""
     name = field.get("format")
-    known = _FORMATS.get(name) if isinstance(name, str) and isinstance(value, str) else None
+    known = _CHECKS.get(name) if isinstance(name, str) and isinstance(value, str) else None
     return None if known is None or known(value) else f"is no {name}"
 
 

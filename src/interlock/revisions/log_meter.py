@@ -19,8 +19,8 @@ from .shaping import plain
 __all__ = ["LogMeter", "left_out_notice", "log_notices", "without_secrets"]
 
 log = logging.getLogger("interlock.server")
-_BURST = 200.0
-_PER_SECOND = 50.0
+_LOG_BURST = 200.0
+_LOGS_PER_SECOND = 50.0
 _LOGGER = "interlock"
 _RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
@@ -31,13 +31,13 @@ class LogMeter:
     __slots__ = ("_at", "_dropped", "_tokens", "_told", "_worst")
 
     def __init__(self, now: float) -> None:
-        self._tokens = _BURST
+        self._tokens = _LOG_BURST
         self._at = now
         self._told = {True: float("-inf"), False: float("-inf")}
         self._dropped, self._worst = 0, 0
 
     def admit(self, level: str, now: float) -> bool:
-        self._tokens = min(_BURST, self._tokens + max(0.0, now - self._at) * _PER_SECOND)
+        self._tokens = min(_LOG_BURST, self._tokens + max(0.0, now - self._at) * _LOGS_PER_SECOND)
         self._at = now
         if self._tokens >= 1:
             self._tokens -= 1
@@ -53,7 +53,8 @@ class LogMeter:
         """
         if not self._dropped or now - self._told[last] < 1:
             return None
-        told = f"{self._dropped} log messages were left out: {_PER_SECOND:g} a second are sent, {_BURST:g} at once"
+        limits = f"{_LOGS_PER_SECOND:g} a second are sent, {_LOG_BURST:g} at once"
+        told = f"{self._dropped} log messages were left out: {limits}"
         notice = {"level": LOG_LEVELS[self._worst], "logger": _LOGGER, "data": told}
         self._told[last], self._dropped, self._worst = now, 0, 0
         return notice

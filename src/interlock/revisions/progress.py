@@ -9,8 +9,8 @@ from ..wire.exchange import Params
 
 __all__ = ["ProgressMeter"]
 
-_BURST = 64.0
-_PER_SECOND = 32.0
+_PROGRESS_BURST = 64.0
+_PROGRESS_PER_SECOND = 32.0
 _NUMBERS = (int, float)
 
 
@@ -30,7 +30,7 @@ class ProgressMeter:
 
     def __init__(self, now: float) -> None:
         self._last = float("-inf")
-        self._tokens = _BURST
+        self._tokens = _PROGRESS_BURST
         self._at = now
         self._held: dict[str, Any] | None = None
 
@@ -42,7 +42,7 @@ class ProgressMeter:
         if "total" in params and not _is_number(params["total"]):
             params = {key: item for key, item in params.items() if key != "total"}
         self._last = value
-        self._tokens = min(_BURST, self._tokens + (now - self._at) * _PER_SECOND)
+        self._tokens = min(_PROGRESS_BURST, self._tokens + (now - self._at) * _PROGRESS_PER_SECOND)
         self._at = now
         if self._tokens < 1:
             self._held = dict(params)
