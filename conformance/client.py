@@ -18,7 +18,7 @@ import aiohttp
 import yarl
 
 from interlock import Client, ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
-from interlock.auth.plans import Plan
+from interlock.auth.client.providers import Plan
 from interlock.revisions.table import REVISIONS
 
 SECONDS = 20.0  # for the whole scenario: the suite would wait without end

@@ -4,7 +4,7 @@
     python examples/custom_transport.py serve PATH      serve until Ctrl-C
     python examples/custom_transport.py call PATH       call the server that listens there
 
-The whole transport is `SocketChannel`: the interface `interlock.wire.link.Channel`, which carries messages and
+The whole transport is `SocketChannel`: the interface `interlock.wire.channel.Channel`, which carries messages and
 knows nothing of MCP. Everything else (ids, cancellation, deadlines, revisions, who may say what) stands behind the
 `Receiver` that it is opened with, on both sides. docs/custom_transports.md explains what each method owes.
 """

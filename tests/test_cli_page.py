@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli import checkup, connecting, reloading
-from interlock.cli.failing import CODES
+from interlock.cli import connect
+from interlock.cli.commands import run_reload
+from interlock.cli.commands.run import load_server
+from interlock.cli.doctor import checks
+from interlock.cli.errors import CODES
 from interlock.cli.main import COMMANDS
-from interlock.cli.run import load_server
 from support.command_line import aimed, code_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
@@ -39,9 +41,9 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("command", "shown"), STEPS, ids=[command for command, _ in STEPS])
 def test_a_command_prints_what_the_page_shows(command, shown, here, capsys, monkeypatch):
-    monkeypatch.setattr(checkup, "SLOW_OPENING", 60.0)  # however busy this machine is
-    monkeypatch.setattr(checkup, "SLOW_ANSWER", 60.0)
-    monkeypatch.setattr(checkup, "was_stopped", lambda command, took: False)
+    monkeypatch.setattr(checks, "SLOW_OPENING", 60.0)  # however busy this machine is
+    monkeypatch.setattr(checks, "SLOW_ANSWER", 60.0)
+    monkeypatch.setattr(checks, "was_stopped", lambda command, took: False)
     program, *words = shlex.split(command)
     assert program == "interlock"
     if words[0] != "doctor":  # which is about the process, too; for the others memory is enough
@@ -70,13 +72,13 @@ def test_the_commands_are_named():
 
 
 def test_the_numbers_are_those_of_the_code():
-    assert f"{reloading.LOOK_SECONDS} s" in TEXT and f"{reloading.MOST_FILES:,} Python files" in TEXT
+    assert f"{run_reload.LOOK_SECONDS} s" in TEXT and f"{run_reload.MOST_FILES:,} Python files" in TEXT
     for option in re.findall(r"`(--[a-z-]+)", TEXT):
         assert option.removeprefix("--") in ALL_OPTIONS, option
 
 
 ALL_OPTIONS = {
-    *connecting.OPTIONS,
+    *connect.OPTIONS,
     *("http", "reload", "drain", "connections", "connections-per-address", "health", "no-health", "workers", "state"),
     *("log-level", "port", "allow", "origin", "output", "count", "for", "strict", "always-stream", "heartbeat-timeout"),
     "forwarded-allow-ips",

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Patience
-from interlock.client import completing, listening, lists, telling, validation
-from interlock.revisions.probing import Verdicts
-from interlock.wire import errors, json_schema, schema_bounds
+from interlock.client import completion_cache, event_callbacks, list_cache, output_validation, subscriptions
+from interlock.protocol.client.probe import Verdicts
+from interlock.wire import errors
+from interlock.wire.json import schema, schema_cost
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "client.md"
 REVISIONS = ["2025-11-25", "2026-07-28"]
@@ -50,24 +51,24 @@ def test_the_numbers_are_those_of_the_code():
     said = PAGE.read_text(encoding="utf-8")
     bounds = said[said.index("## Bounds") :]
     for number in (
-        lists.MOST_PAGES,
-        lists.MOST_ITEMS,
-        lists.MOST_KEPT,
-        lists.MOST_PARTS,
-        validation.MOST_SCHEMA_PARTS,
-        validation.MOST_WORK,
-        validation.DEAR_PATTERN,
-        schema_bounds.DEEPEST,
-        schema_bounds.MOST_STEPS,
-        json_schema.MOST_BACKTRACKING,
-        json_schema.MOST_LISTED,
-        listening.MOST_WAITING,
-        completing.MOST_KEPT,
-        telling._MOST,
+        list_cache.MOST_PAGES,
+        list_cache.MOST_ITEMS,
+        list_cache.MOST_KEPT,
+        list_cache.MOST_PARTS,
+        output_validation.MOST_SCHEMA_PARTS,
+        output_validation.MOST_WORK,
+        output_validation.DEAR_PATTERN,
+        schema_cost.DEEPEST,
+        schema_cost.MOST_STEPS,
+        schema.MOST_BACKTRACKING,
+        schema.MOST_LISTED,
+        subscriptions.MOST_WAITING,
+        completion_cache.MOST_KEPT,
+        event_callbacks._MOST,
     ):
         assert f"{number:,}" in bounds, number
-    assert f"{lists.LONGEST_CURSOR // 1024} Ki" in bounds
-    assert f"{listening.MOST_TRIES} times" in said and f"{completing.QUIET * 1000:g} ms" in said
+    assert f"{list_cache.LONGEST_CURSOR // 1024} Ki" in bounds
+    assert f"{subscriptions.MOST_TRIES} times" in said and f"{completion_cache.QUIET * 1000:g} ms" in said
 
 
 def test_every_error_of_the_page_is_one_of_the_tree():

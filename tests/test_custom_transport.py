@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Patience
+from interlock.wire.channel import Channel, Receiver
 from interlock.wire.errors import CallTimeout, ConnectionEnded, ConnectionLost, PeerClosed
-from interlock.wire.link import Channel, Receiver
 from support.plays import PLAYS, Play, Player
 from support.socket_example import EXAMPLE, Handlers, dialled, example, members_of, raw_peer, socket_path
 from support.wire_peer import ALL, HANDSHAKE, MODERN, fresh

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from interlock.wire.channel import Channel
 from interlock.wire.errors import ConnectionEnded, NotOpen
 from interlock.wire.limits import DEFAULT_LIMITS, Limits
-from interlock.wire.link import Channel
 from support.socket_example import Handlers, example, members_of, raw_peer, socket_path
 from support.wire_peer import HANDSHAKE, MODERN
 

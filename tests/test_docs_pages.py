@@ -19,7 +19,7 @@ import pytest
 
 import interlock
 from interlock import Client, Context, Protection, Server, SyncClient, hash_password
-from interlock.auth.signing import new_key as new_signing_key
+from interlock.auth.jose.signer import new_key as new_signing_key
 from interlock.state.sealing import new_key
 from interlock.transport import serve_channel
 from interlock.transport.memory import memory_pair

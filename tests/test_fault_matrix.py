@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, SyncClient
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import ConnectionClosed, InterlockError
 from support.children import alive
 from support.doubles import turns

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.host import events, host, members, offers, roster, server_logs, shelving
+from interlock.host import events, host
+from interlock.host.catalogue import listing, refresher
+from interlock.host.servers import logs, managed_server, manager
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "host.md"
 
@@ -44,18 +46,18 @@ async def test_coming_and_going(page):
 
 
 def test_the_numbers_are_those_of_the_code():
-    page, bounds = PAGE.read_text(encoding="utf-8"), offers.Bounds()
+    page, bounds = PAGE.read_text(encoding="utf-8"), listing.Bounds()
     said = [
         f"at most {bounds.tools:,} tools, prompts and templates and {bounds.resources:,} resources",
         f"| servers of a host | {host.MOST_SERVERS:,} |",
-        f"| removed servers whose approved definitions are kept | {roster.MOST_GONE:,} |",
-        f"Of removed servers this is kept for the last {roster.MOST_GONE:,}.",
-        f"| attempts to start | {members._ATTEMPTS}, after {members._FIRST_PAUSE:g} s and 4 s |",
-        f"each keeps its place for {members._TURN_SECONDS:g} s at most",
+        f"| removed servers whose approved definitions are kept | {manager.MOST_GONE:,} |",
+        f"Of removed servers this is kept for the last {manager.MOST_GONE:,}.",
+        f"| attempts to start | {managed_server._ATTEMPTS}, after {managed_server._FIRST_PAUSE:g} s and 4 s |",
+        f"each keeps its place for {managed_server._TURN_SECONDS:g} s at most",
         f"| events that one follower has not taken | {events.MOST_WAITING:,} |",
         f"| followers | {events.MOST_FOLLOWERS} |",
-        f"| {server_logs._MOST} in a second |",
-        f"every {shelving.LONGEST_PAUSE:g} s at last",
+        f"| {logs._MOST} in a second |",
+        f"every {refresher.LONGEST_PAUSE:g} s at last",
     ]
     text = " ".join(page.split())
     assert [each for each in said if " ".join(each.split()) not in text] == []

@@ -15,7 +15,7 @@ import pytest
 
 from interlock import OutcomeUnknown, Supervision
 from interlock.host.host import Host
-from interlock.host.members import Seat
+from interlock.host.servers.managed_server import Seat
 from interlock.host.user import ScriptedUser
 from support.children import command_of, words, write_server
 

@@ -21,9 +21,9 @@ import interlock
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = {
     "Servers": ("interlock.server.",),
-    "Clients": ("interlock.client.", "interlock.transport.", "interlock.wire.link"),
+    "Clients": ("interlock.client.", "interlock.transport.", "interlock.wire.channel"),
     "Hosts": ("interlock.host.", "interlock.models."),
-    "Authorization": ("interlock.auth.", "interlock.transport.issuer_app"),
+    "Authorization": ("interlock.auth.", "interlock.auth.authorization_server.app"),
     "Content": ("interlock.wire.types.",),
     "Requests": ("interlock.wire.exchange",),
     "Errors": ("interlock.wire.errors",),
@@ -31,10 +31,10 @@ GROUPS = {
 }
 FURTHER = {  # what the pages use from elsewhere
     "interlock.testing": ("MemoryClient", "Script", "Transcript", "Line", "recording", "UnexpectedQuestion"),
-    "interlock.state.sqlite_store": ("SQLiteStore",),
-    "interlock.state.memory_store": ("MemoryStore",),
+    "interlock.state.sqlite.store": ("SQLiteStore",),
+    "interlock.state.memory": ("MemoryStore",),
     "interlock.state.store": ("Bounds", "Store", "Bus"),
-    "interlock.transport.http_server": ("Timing", "SessionBounds"),
+    "interlock.transport.http.server.app": ("Timing", "SessionBounds"),
     "interlock.transport": ("Channel", "Receiver", "serve_channel", "LineFramer", "Limits"),
 }
 HEAD = """\

@@ -16,11 +16,11 @@ from statistics import median
 from time import perf_counter
 
 from interlock import Client, Server
-from interlock.host.catalogue import Catalogue
+from interlock.host.catalogue.catalogue import Catalogue
+from interlock.host.catalogue.listing import Bounds, offered
+from interlock.host.gate.policy import Policy
 from interlock.host.host import Host
-from interlock.host.offers import Bounds, offered
-from interlock.host.policy import Policy
-from interlock.wire.link import Patience
+from interlock.wire.channel import Patience
 
 _BLOCK = 100  # calls
 _WARM_UP_BLOCKS = 5

@@ -9,7 +9,7 @@ import sys
 
 import uvicorn
 
-from interlock.transport.runner import run_http
+from interlock.transport.http.runner.serve import run_http
 
 BODY = (
     b'{"jsonrpc":"2.0","id":10000,"result":{"resultType":"complete","content":[{"type":"text","text":"10001"}],'

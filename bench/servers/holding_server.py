@@ -3,7 +3,7 @@
 import sys
 
 from interlock import Server
-from interlock.transport.http_server import SessionBounds
+from interlock.transport.http.server.app import SessionBounds
 from interlock.wire.limits import Limits
 
 ROOM = 8_192

@@ -13,39 +13,40 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .auth.clients import KnownClient, hash_secret
-    from .auth.issuer import AuthorizationServer, IdentityProvider
-    from .auth.passwords import hash_password
-    from .auth.plans import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
-    from .auth.protection import Introspection, Protection
-    from .auth.workloads import Workload, WorkloadPlatform
+    from .auth.authorization_server.app import IssuerApp
+    from .auth.authorization_server.client_metadata import KnownClient, hash_secret
+    from .auth.authorization_server.passwords import hash_password
+    from .auth.authorization_server.server import AuthorizationServer, IdentityProvider
+    from .auth.authorization_server.workload_identity import Workload, WorkloadPlatform
+    from .auth.client.providers import ClientCredentials, EnterpriseManaged, OAuth, WorkloadIdentity
+    from .auth.resource_server.protection import Introspection, Protection
     from .client.client import Client
-    from .client.completing import Completion
-    from .client.config import read_config
-    from .client.config_text import ConfigError
-    from .client.listening import Change
-    from .client.repeating import OutcomeUnknown
+    from .client.completion_cache import Completion
+    from .client.config.entries import read_config
+    from .client.config.parser import ConfigError
+    from .client.retry_policy import OutcomeUnknown
+    from .client.subscriptions import Change
     from .client.supervisor import StateChange, Supervision
-    from .client.sync_client import SyncClient
-    from .host.conversation import Conversation
-    from .host.deeds import Denied
+    from .client.sync.client import SyncClient
+    from .host.chat.conversation import Conversation
+    from .host.chat.host_tools import HostTools
+    from .host.gate.action import Denied
+    from .host.gate.policy import Policy, Rule
     from .host.host import Host
-    from .host.host_tools import HostTools
-    from .host.members import Seat
-    from .host.policy import Policy, Rule
-    from .server.blocks import Audio, File, Image
-    from .server.bounds import Concurrency
-    from .server.completions import Suggestions
+    from .host.servers.managed_server import Seat
+    from .server.content import Audio, File, Image
     from .server.context import Context
-    from .server.files import files
-    from .server.questions import Declined
-    from .server.rate_limits import Rate, RateLimits
-    from .server.results import ToolResult
+    from .server.execution.concurrency import Concurrency
+    from .server.execution.rate_limits import Rate, RateLimits
+    from .server.input import Declined
+    from .server.registry.completions import Suggestions
+    from .server.registry.visibility import Item
+    from .server.resources.folder import files
     from .server.server import Server
-    from .server.visibility import Item
-    from .transport.child import Command
-    from .transport.issuer_app import IssuerApp
-    from .transport.keepalive import Keepalive
+    from .server.tools.results import ToolResult
+    from .transport.jsonrpc.keepalive import Keepalive
+    from .transport.stdio.child_process import Command
+    from .wire.channel import Patience
     from .wire.errors import (
         AuthorizationFailed,
         AuthRequired,
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
         ToolError,
     )
     from .wire.exchange import Exchange, Principal
-    from .wire.link import Patience
     from .wire.types.common import Annotations, Icon
     from .wire.types.content import (
         AudioContent,
@@ -81,80 +81,80 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Annotations": "wire.types.common",
-    "Audio": "server.blocks",
+    "Audio": "server.content",
     "AudioContent": "wire.types.content",
     "AuthRequired": "wire.errors",
     "AuthorizationFailed": "wire.errors",
-    "AuthorizationServer": "auth.issuer",
+    "AuthorizationServer": "auth.authorization_server.server",
     "CallTimeout": "wire.errors",
     "CannotAsk": "wire.errors",
-    "Change": "client.listening",
+    "Change": "client.subscriptions",
     "Client": "client.client",
-    "ClientCredentials": "auth.plans",
-    "Command": "transport.child",
-    "Completion": "client.completing",
-    "Concurrency": "server.bounds",
-    "ConfigError": "client.config_text",
+    "ClientCredentials": "auth.client.providers",
+    "Command": "transport.stdio.child_process",
+    "Completion": "client.completion_cache",
+    "Concurrency": "server.execution.concurrency",
+    "ConfigError": "client.config.parser",
     "ConnectionEnded": "wire.errors",
     "ConnectionLost": "wire.errors",
-    "Conversation": "host.conversation",
+    "Conversation": "host.chat.conversation",
     "Context": "server.context",
-    "Declined": "server.questions",
-    "Denied": "host.deeds",
+    "Declined": "server.input",
+    "Denied": "host.gate.action",
     "EmbeddedResource": "wire.types.content",
-    "EnterpriseManaged": "auth.plans",
+    "EnterpriseManaged": "auth.client.providers",
     "Exchange": "wire.exchange",
-    "File": "server.blocks",
+    "File": "server.content",
     "HandshakeFailed": "wire.errors",
     "Host": "host.host",
-    "HostTools": "host.host_tools",
+    "HostTools": "host.chat.host_tools",
     "Icon": "wire.types.common",
-    "IdentityProvider": "auth.issuer",
-    "Image": "server.blocks",
+    "IdentityProvider": "auth.authorization_server.server",
+    "Image": "server.content",
     "ImageContent": "wire.types.content",
     "InterlockError": "wire.errors",
-    "Introspection": "auth.protection",
-    "IssuerApp": "transport.issuer_app",
-    "Item": "server.visibility",
-    "Keepalive": "transport.keepalive",
-    "KnownClient": "auth.clients",
+    "Introspection": "auth.resource_server.protection",
+    "IssuerApp": "auth.authorization_server.app",
+    "Item": "server.registry.visibility",
+    "Keepalive": "transport.jsonrpc.keepalive",
+    "KnownClient": "auth.authorization_server.client_metadata",
     "LoginRequired": "wire.errors",
-    "OAuth": "auth.plans",
-    "OutcomeUnknown": "client.repeating",
+    "OAuth": "auth.client.providers",
+    "OutcomeUnknown": "client.retry_policy",
     "LocalError": "wire.errors",
     "NotOpen": "wire.errors",
-    "Patience": "wire.link",
+    "Patience": "wire.channel",
     "PeerClosed": "wire.errors",
-    "Policy": "host.policy",
+    "Policy": "host.gate.policy",
     "Principal": "wire.exchange",
     "PromptMessage": "wire.types.prompts",
-    "Protection": "auth.protection",
-    "Rate": "server.rate_limits",
-    "RateLimits": "server.rate_limits",
+    "Protection": "auth.resource_server.protection",
+    "Rate": "server.execution.rate_limits",
+    "RateLimits": "server.execution.rate_limits",
     "Refused": "wire.errors",
     "RemoteError": "wire.errors",
     "ResourceContents": "wire.types.content",
     "ResourceLink": "wire.types.content",
     "ResourceNotFound": "wire.errors",
-    "Rule": "host.policy",
-    "Seat": "host.members",
+    "Rule": "host.gate.policy",
+    "Seat": "host.servers.managed_server",
     "Server": "server.server",
     "StateChange": "client.supervisor",
     "SpawnFailed": "wire.errors",
-    "Suggestions": "server.completions",
+    "Suggestions": "server.registry.completions",
     "Supervision": "client.supervisor",
-    "SyncClient": "client.sync_client",
+    "SyncClient": "client.sync.client",
     "TextContent": "wire.types.content",
     "ToolAnnotations": "wire.types.tools",
     "ToolError": "wire.errors",
-    "ToolResult": "server.results",
-    "Workload": "auth.workloads",
-    "WorkloadIdentity": "auth.plans",
-    "WorkloadPlatform": "auth.workloads",
-    "files": "server.files",
-    "hash_password": "auth.passwords",
-    "hash_secret": "auth.clients",
-    "read_config": "client.config",
+    "ToolResult": "server.tools.results",
+    "Workload": "auth.authorization_server.workload_identity",
+    "WorkloadIdentity": "auth.client.providers",
+    "WorkloadPlatform": "auth.authorization_server.workload_identity",
+    "files": "server.resources.folder",
+    "hash_password": "auth.authorization_server.passwords",
+    "hash_secret": "auth.authorization_server.client_metadata",
+    "read_config": "client.config.entries",
 }
 
 __all__ = [

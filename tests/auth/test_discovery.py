@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.auth.challenges import Demand
 from interlock.auth.discovery import discover, issuer_urls, metadata_of
+from interlock.auth.www_authenticate import Demand
 from interlock.wire.errors import AuthorizationFailed, HttpStatus
 from support.auth_world import ISSUER, SERVER, Issuer, Said, World, said
 

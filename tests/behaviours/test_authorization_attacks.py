@@ -12,16 +12,16 @@ from urllib.parse import urlencode
 import pytest
 
 from interlock import AuthorizationServer, Introspection, Server
-from interlock.auth.grant_store import Grant, GrantStore
-from interlock.auth.replies import OAuthError
-from interlock.auth.steps import Said
-from interlock.revisions.http_message import Headers, HttpRefusal
+from interlock.auth.authorization_server.app import IssuerApp
+from interlock.auth.authorization_server.grant_store import Grant, GrantStore
+from interlock.auth.authorization_server.responses import OAuthError
+from interlock.auth.flow import Said
+from interlock.auth.resource_server import guard as protecting
+from interlock.auth.resource_server.guard import Protector
 from interlock.state.sealing import Seal
-from interlock.state.sqlite_store import SQLiteStore
-from interlock.transport import protecting
-from interlock.transport.issuer_app import IssuerApp
-from interlock.transport.protecting import Protector
-from interlock.transport.runner import bind, serve_http
+from interlock.state.sqlite.store import SQLiteStore
+from interlock.transport.http.runner.serve import bind, serve_http
+from interlock.web.asgi.message import Headers, HttpRefusal
 from support.auth_house import AS, CALLBACK, MCP, House, challenge_of, served_by
 from support.auth_tokens import ISSUER, NOW, jwk_of, protection, signer, token
 from support.http_peer import HttpPeer, http
@@ -84,10 +84,10 @@ async def test_no_spelling_of_a_place_inside_is_fetched_for_a_client(monkeypatch
 
 RIVAL = """
 import asyncio, sys
-from interlock.auth.grant_store import GrantStore
-from interlock.auth.replies import OAuthError
+from interlock.auth.authorization_server.grant_store import GrantStore
+from interlock.auth.authorization_server.responses import OAuthError
 from interlock.state.sealing import Seal
-from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.sqlite.store import SQLiteStore
 import time
 
 async def main():

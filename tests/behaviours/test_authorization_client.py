@@ -19,15 +19,15 @@ import aiohttp
 import pytest
 
 from interlock import AuthorizationFailed, Client, LoginRequired, OAuth
-from interlock.auth.challenges import Demand, demand_in
-from interlock.auth.login import Attempt, code_in
-from interlock.auth.records import FileRecords
+from interlock.auth.client.authorization_code import Attempt, code_in
+from interlock.auth.client.browser_login import Loopback
+from interlock.auth.client.driver import drive
+from interlock.auth.client.token_record import read_standing
+from interlock.auth.client.token_storage import FileRecords
 from interlock.auth.secrets import Secret
-from interlock.auth.standing import read_standing
 from interlock.auth.urls import browser_url
-from interlock.transport.authorizing import drive
-from interlock.transport.endpoints import endpoint_of
-from interlock.transport.logins import Loopback
+from interlock.auth.www_authenticate import Demand, demand_in
+from interlock.web.outbound.endpoint import endpoint_of
 from interlock.wire.errors import InterlockError, LocalError
 from support.auth_peer import GuardedPeer
 from support.auth_world import ISSUER, REDIRECT, SERVER, Issuer, World, oauth, said
@@ -435,8 +435,8 @@ if "redirect=" in sys.argv[1]:
 """
 VISITS = """
 import asyncio, sys
-from interlock.host.pages import open_in_browser, page_at
-from interlock.transport.logins import Loopback
+from interlock.host.callbacks.url_check import open_in_browser, page_at
+from interlock.auth.client.browser_login import Loopback
 
 async def visit(url):
     login = Loopback()

@@ -9,13 +9,12 @@ import logging
 import pytest
 
 from interlock import AuthorizationFailed, Client, ClientCredentials, EnterpriseManaged, WorkloadIdentity
-from interlock.auth.discovery import Found
-from interlock.auth.grants import workload_identity
-from interlock.auth.metadata import read_server_metadata
+from interlock.auth.client.driver import drive
+from interlock.auth.client.machine_grants import workload_identity
+from interlock.auth.discovery import Found, read_server_metadata
+from interlock.auth.jose.signer import Signer, new_key
 from interlock.auth.secrets import Secret
-from interlock.auth.signing import Signer, new_key
-from interlock.transport.authorizing import drive
-from interlock.transport.endpoints import endpoint_of
+from interlock.web.outbound.endpoint import endpoint_of
 from interlock.wire.errors import InterlockError, LocalError
 from support.auth_peer import GuardedPeer
 from support.auth_world import ISSUER, SERVER, Clock, Issuer, World, basic_of, oauth, said

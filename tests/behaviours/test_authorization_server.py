@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from interlock.auth.clients import JWT_BEARER, KnownClient, hash_secret
-from interlock.auth.issuer import AuthorizationServer, IdentityProvider
-from interlock.auth.jwt import read_written
-from interlock.auth.steps import Ask, Said
-from interlock.transport.asks import asked
-from interlock.transport.endpoints import endpoint_of
+from interlock.auth.authorization_server.client_metadata import JWT_BEARER, KnownClient, hash_secret
+from interlock.auth.authorization_server.server import AuthorizationServer, IdentityProvider
+from interlock.auth.flow import Ask, Said
+from interlock.auth.flow_http import asked
+from interlock.auth.jose.jwt import read_written
+from interlock.web.outbound.endpoint import endpoint_of
 from interlock.wire.errors import LocalError, RemoteError
 from support.auth_house import AS, CALLBACK, MCP, SECRET, House
 from support.auth_tokens import jwk_of, prover

@@ -14,8 +14,8 @@ import re
 
 import pytest
 
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
 from support.corpus import ACCEPT, REJECT, cases
 from support.mutations import all_mutations, methods
 from support.raw_process import call, command, opening, raw_process

@@ -14,8 +14,8 @@ import threading
 import pytest
 
 from interlock import Context, Server
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
 from interlock.wire.limits import Limits
 from support.raw_process import call, command, opening, raw_process, request
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN, WAIT, WirePeer, server_under_test

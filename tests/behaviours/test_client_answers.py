@@ -8,7 +8,7 @@ import json
 import pytest
 
 from interlock import Refused, RemoteError
-from interlock.revisions import handshake_client
+from interlock.protocol.client import handshake
 from interlock.wire.errors import BadResult
 from support.talking import reply, settled, start, talking, text
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN
@@ -309,7 +309,7 @@ async def test_refusals_are_short_and_carry_a_code_of_the_specification(carrier,
 @pytest.mark.requirement("ELIC-47", "SAMP-29")
 @over_handshake
 async def test_a_server_that_asks_and_asks_is_refused_and_nobody_is_bothered(revision, monkeypatch):
-    monkeypatch.setattr(handshake_client, "monotonic", lambda: 1000.0)  # so that none is allowed again meanwhile
+    monkeypatch.setattr(handshake, "monotonic", lambda: 1000.0)  # so that none is allowed again meanwhile
     bothered = []
 
     def answer(params):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from interlock.revisions.client_edge import NotOffered
+from interlock.protocol.client.base import NotOffered
 from interlock.wire.errors import CallTimeout, LocalError
 from support.talking import everything, methods, reply, settled, start, talking, text
 from support.wire_peer import ALL, CARRIERS, HANDSHAKE, MODERN

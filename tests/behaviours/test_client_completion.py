@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.revisions.client_edge import NotOffered
+from interlock.protocol.client.base import NotOffered
 from support.talking import Clock, methods, refuse, reply, start, talking, turns
 from support.wire_peer import ALL, CARRIERS
 

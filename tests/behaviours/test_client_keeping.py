@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import InvalidParams
 from support.http_peer import HttpPeer
 from support.http_peer import server as http_server

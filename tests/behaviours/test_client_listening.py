@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock.client.listening import Change, Wanted
+from interlock.client.subscriptions import Change, Wanted
 from support.talking import greet, methods, reply, start, talking, turns
 from support.wire_peer import ALL, CARRIERS, WAIT, client_under_test
 

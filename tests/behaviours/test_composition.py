@@ -12,7 +12,7 @@ import pytest
 
 import interlock
 from interlock import Client, Command, Principal, Refused, Server
-from interlock.transport.runner import bind, serve_http
+from interlock.transport.http.runner.serve import bind, serve_http
 from interlock.wire.errors import LocalError
 from support.asgi import message, post
 from support.http_socket import served

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from interlock.transport.lines import LineChannel
 from interlock.transport.memory import memory_pair
+from interlock.transport.stdio.line_channel import LineChannel
 from interlock.wire.errors import PeerClosed
 from support.modern_peer import REFUSALS, REQUESTS, connected, listen, same, settled, tag_of, tagged
 from support.wire_peer import ALL, MODERN, fresh, server_under_test
@@ -26,7 +26,7 @@ def socket_pair():
 
 
 class QueueChannel:
-    """A carrier that somebody else might write against `interlock.wire.link.Channel`: late, one message per turn."""
+    """A carrier that somebody else might write against `interlock.wire.channel.Channel`: late, one message per turn."""
 
     def __init__(self):
         self.loop = asyncio.get_running_loop()

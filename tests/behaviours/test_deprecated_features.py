@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from interlock import Command, Context
-from interlock.transport.child import ChildChannel
+from interlock.transport.stdio.child_process import ChildChannel
 from support.modern_peer import modern
 from support.wire_peer import HERE, MODERN, WirePeer, server_under_test
 

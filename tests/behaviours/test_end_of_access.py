@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_message import HttpRefusal
-from interlock.transport.http_server import HttpApp
-from interlock.transport.http_sessions import SessionBounds
+from interlock.transport.http.server.app import HttpApp
+from interlock.transport.http.server.sessions import SessionBounds
+from interlock.web.asgi.message import HttpRefusal
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, message, post
 from support.auth_tokens import protection, token

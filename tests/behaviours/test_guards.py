@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from interlock import Rate, RateLimits, Server
-from interlock.transport.http_server import HttpApp
+from interlock.transport.http.server.app import HttpApp
 from interlock.wire.exchange import Principal
 from support.asgi import call_tool, envelope, message, post
 from support.modern_peer import connected

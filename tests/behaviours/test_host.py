@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from interlock import CallTimeout, Context, Host, Policy, Seat, Server, ToolError
-from interlock.host.audit import MemoryAudit
-from interlock.host.conversation import Conversation
-from interlock.host.deeds import Denied
-from interlock.host.host_tools import HostTools
+from interlock.host.chat.content_blocks import result_block
+from interlock.host.chat.conversation import Conversation
+from interlock.host.chat.host_tools import HostTools
+from interlock.host.gate.action import Denied
+from interlock.host.gate.audit import MemoryAudit
 from interlock.host.models.model import CallPart
 from interlock.host.models.scripted import ScriptedModel
-from interlock.host.speech import result_block
 from interlock.host.user import ScriptedUser
 from interlock.wire.errors import InvalidParams
 from interlock.wire.types.tools import ToolAnnotations

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from interlock import Client, Server
-from interlock.host.audit import FileAudit, MemoryAudit
-from interlock.host.deeds import Deed, Denied
-from interlock.host.gate import Gate
-from interlock.host.keeping import files_in
-from interlock.host.pins import Definitions, Item, Pins
-from interlock.host.policy import DEFAULTS, Policy, Rule
+from interlock.host.gate.action import Deed, Denied
+from interlock.host.gate.audit import FileAudit, MemoryAudit
+from interlock.host.gate.gate import Gate
+from interlock.host.gate.pins import Definitions, Item, Pins
+from interlock.host.gate.policy import DEFAULTS, Policy, Rule
+from interlock.host.gate.record_lock import files_in
 from interlock.host.user import Ask, Leave, ScriptedUser
 from interlock.wire.errors import CallTimeout
 from interlock.wire.types.prompts import Prompt

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from interlock import CannotAsk, Context, Declined, Host, Policy, Seat, Server
-from interlock.host.audit import MemoryAudit
+from interlock.host.callbacks.sampling import SamplingBounds
+from interlock.host.gate.audit import MemoryAudit
 from interlock.host.models.model import ModelFacts
 from interlock.host.models.scripted import ScriptedModel
-from interlock.host.sampling import SamplingBounds
 from interlock.host.user import Leave, ScriptedUser
-from interlock.server.rate_limits import Rate
+from interlock.server.execution.rate_limits import Rate
 from interlock.wire.errors import InterlockError
 from support.chatting import said
 from support.giving import SINCE_2025_06, SINCE_2025_11

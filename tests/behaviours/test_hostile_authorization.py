@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from interlock import Client
-from interlock.auth.records import MemoryRecords
-from interlock.auth.standing import read_standing
+from interlock.auth.client.token_record import read_standing
+from interlock.auth.client.token_storage import MemoryRecords
 from interlock.wire.errors import HttpStatus, InterlockError
 from support.auth_peer import GuardedPeer
 from support.http_peer import HttpPeer, http, server

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from interlock import Command, Context, Host, Policy, Seat, Server
-from interlock.client.config import ConfigError
-from interlock.host.admitting import Admission
-from interlock.host.audit import AuditFailed, MemoryAudit
-from interlock.host.consent import Consent
-from interlock.host.deeds import Deed, Denied
-from interlock.host.judge import Judge
-from interlock.host.launching import launch_of
-from interlock.host.leaves import Leaves
-from interlock.host.ledger import Ledger
-from interlock.host.pins import Definitions, Pins
+from interlock.client.config.entries import ConfigError
+from interlock.host.gate.action import Deed, Denied
+from interlock.host.gate.audit import AuditFailed, MemoryAudit
+from interlock.host.gate.audit_writer import Ledger
+from interlock.host.gate.consent_queue import Consent
+from interlock.host.gate.decisions import Judge
+from interlock.host.gate.permissions import Leaves
+from interlock.host.gate.pins import Definitions, Pins
+from interlock.host.gate.quarantine import Admission
+from interlock.host.launch.launch import launch_of
 from interlock.host.user import Ask, Leave, ScriptedUser
 from interlock.wire.exchange import LOCAL
 from interlock.wire.types.tools import Tool, ToolAnnotations

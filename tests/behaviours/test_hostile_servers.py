@@ -12,12 +12,12 @@ import math
 
 import pytest
 
-from interlock.auth.challenges import Demand, demand_in
-from interlock.auth.plans import ClientCredentials
+from interlock.auth.client.providers import ClientCredentials
+from interlock.auth.client.token_record import read_standing
+from interlock.auth.flow import Said, Visit
 from interlock.auth.secrets import Secret
-from interlock.auth.standing import read_standing
-from interlock.auth.steps import Said, Visit
 from interlock.auth.urls import browser_url
+from interlock.auth.www_authenticate import Demand, demand_in
 from interlock.wire.errors import AuthorizationFailed, InterlockError, LoginRequired
 from support.auth_world import ISSUER, SERVER, Issuer, World, oauth, said
 

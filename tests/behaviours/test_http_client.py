@@ -10,7 +10,7 @@ import logging
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import (
     CallTimeout,
     CannotAsk,

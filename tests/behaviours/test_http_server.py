@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_message import HttpRefusal
-from interlock.transport import http_protocol
-from interlock.transport.http_server import Timing
+from interlock.transport.http.runner import protocol
+from interlock.transport.http.server.app import Timing
+from interlock.web.asgi.message import HttpRefusal
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import Principal
 from interlock.wire.sse import COMMENT
@@ -153,7 +153,7 @@ async def test_it_listens_to_this_machine_only(monkeypatch):
     monkeypatch.setattr(
         socket, "create_server", lambda address, **more: bound.append(address) or really(address, **more)
     )
-    monkeypatch.setattr("interlock.transport.runner.run_main", lambda main, loop, watcher: main.close())
+    monkeypatch.setattr("interlock.transport.http.runner.serve.run_main", lambda main, loop, watcher: main.close())
     House().server.run("http", port=0)
     assert bound == [("127.0.0.1", 0)]
     with pytest.raises(LocalError):
@@ -498,11 +498,7 @@ async def test_broken_base64_is_refused(value):
 def test_the_bounds_of_headers_are_documented():
     page = (Path(__file__).resolve().parents[2] / "docs" / "http_server.md").read_text(encoding="utf-8")
     [row] = [line for line in page.splitlines() if line.startswith("| head of a request")]
-    assert (
-        f"{http_protocol._HEAD_BYTES // 1024} KiB" in row
-        and f"{http_protocol._HEAD_SECONDS:.0f} s" in row
-        and "431" in row
-    )
+    assert f"{protocol._HEAD_BYTES // 1024} KiB" in row and f"{protocol._HEAD_SECONDS:.0f} s" in row and "431" in row
 
 
 # --- parameters in headers ---

@@ -9,8 +9,8 @@ import logging
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
-from interlock.transport import event_reader
+from interlock.protocol.client.probe import Verdicts
+from interlock.transport.http.client import event_reader
 from interlock.wire.errors import ConnectionLost, HttpStatus, SessionGone
 from support.http_handshake import asked, ended, final, handshake, old_server, sse
 from support.http_peer import HttpPeer, chunked, http, notice, refusal

@@ -9,8 +9,8 @@ from urllib.parse import urljoin
 import pytest
 
 from interlock import Context, Server
-from interlock.revisions.http_message import HttpRefusal
-from interlock.transport.http_server import HttpApp
+from interlock.transport.http.server.app import HttpApp
+from interlock.web.asgi.message import HttpRefusal
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, post
 from support.idle import until_idle

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from interlock import Client, Host, Icon, ResourceLink, Seat, Server
-from interlock.host.conversation import Conversation
-from interlock.host.host_tools import HostTools
+from interlock.host.chat.conversation import Conversation
+from interlock.host.chat.host_tools import HostTools
 from interlock.host.models.scripted import ScriptedModel
 from interlock.host.user import ScriptedUser
 from interlock.wire.errors import LocalError

@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Client, Server
 from interlock.wire.errors import LocalError
-from interlock.wire.json_schema import DIALECTS
+from interlock.wire.json.schema import DIALECTS
 from support.servers.schemas import DRAFT_07, KEYWORDS
 from support.wire_peer import ALL, CARRIERS, server_under_test
 
@@ -105,9 +105,9 @@ def test_a_reference_to_the_network_is_refused_and_never_followed():
 
 @pytest.mark.requirement("JSCHEMA-008", "JSCHEMA-010")
 async def test_a_client_that_lists_such_a_schema_fetches_nothing(monkeypatch):
-    from interlock.server import given_schema
+    from interlock.server.arguments import explicit_schema
 
-    monkeypatch.setattr(given_schema, "validator_of", lambda schema, what: lambda value: None)  # a careless server
+    monkeypatch.setattr(explicit_schema, "validator_of", lambda schema, what: lambda value: None)  # a careless server
     server = Server("shop")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0.3)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from interlock.transport.http_server import HttpApp
+from interlock.transport.http.server.app import HttpApp
 from interlock.wire.types.common import LOG_LEVELS
 from support.asgi import call_tool, post
 from support.modern_peer import connected, hears, listen, settled

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from interlock import Keepalive
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
 from interlock.wire.limits import Limits
 from support.wire_peer import CARRIERS, HANDSHAKE, MODERN, WirePeer, fresh, server_under_test
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.revisions.table import REVISIONS
 from interlock.wire.errors import (
     CallTimeout,

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from interlock import Client, Server
-from interlock.revisions.client_edge import NotOffered
+from interlock.protocol.client.base import NotOffered
 from interlock.testing import MemoryClient
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
 from interlock.wire.errors import InternalError, InvalidParams, Refused
 from interlock.wire.exchange import Principal
 from support.giving import SINCE_2025_03, SINCE_2025_06, SINCE_2025_11, given, over

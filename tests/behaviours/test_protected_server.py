@@ -7,8 +7,8 @@ import json
 import pytest
 
 from interlock import Context, Server
-from interlock.auth.challenges import challenges_in
-from interlock.auth.protection import Protection
+from interlock.auth.resource_server.protection import Protection
+from interlock.auth.www_authenticate import challenges_in
 from interlock.testing import MemoryClient
 from interlock.wire.errors import LocalError
 from interlock.wire.exchange import LOCAL

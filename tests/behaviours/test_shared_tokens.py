@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from interlock import Client
-from interlock.auth.records import FileRecords
-from interlock.auth.standing import kept, read_standing
+from interlock.auth.client.token_record import kept, read_standing
+from interlock.auth.client.token_storage import FileRecords
 from support.auth_peer import GuardedPeer
 from support.http_peer import server
 

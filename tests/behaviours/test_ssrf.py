@@ -13,9 +13,9 @@ import yarl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.transport.addresses import Kind, kind_of
-from interlock.transport.endpoints import endpoint_of
-from interlock.transport.fetching import fetch
+from interlock.web.outbound.endpoint import endpoint_of
+from interlock.web.outbound.fetch import fetch
+from interlock.web.outbound.ip_kinds import Kind, kind_of
 from interlock.wire.errors import ConnectionLost, RemoteError
 from support.http_peer import HttpPeer, http
 from support.names import Names

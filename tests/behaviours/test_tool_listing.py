@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import Server, ToolAnnotations
-from interlock.revisions.client_edge import NotOffered
+from interlock.protocol.client.base import NotOffered
 from interlock.testing import MemoryClient
 from interlock.wire.errors import CallTimeout, LocalError
 from support.giving import given, over

@@ -11,9 +11,9 @@ from urllib.parse import urljoin
 import pytest
 
 from interlock import Context, Server
-from interlock.cli.run import read_options
-from interlock.revisions.http_message import HttpRefusal
-from interlock.transport.http_server import HttpApp
+from interlock.cli.commands.run import read_options
+from interlock.transport.http.server.app import HttpApp
+from interlock.web.asgi.message import HttpRefusal
 from interlock.wire.exchange import Principal
 from support.asgi import begin, call_tool, post
 from support.sessions import OverSession, events_of, send

@@ -19,18 +19,18 @@ import aiohttp
 import pytest
 
 from interlock import AuthorizationFailed, AuthorizationServer, Client, KnownClient, OAuth, Server, hash_password
-from interlock.auth import grant_store
-from interlock.auth.clients import hash_secret
-from interlock.auth.jwt import BadToken
-from interlock.auth.plans import ClientCredentials
-from interlock.auth.records import FileRecords
-from interlock.auth.replies import OAuthError
+from interlock.auth.authorization_server import grant_store
+from interlock.auth.authorization_server.client_metadata import hash_secret
+from interlock.auth.authorization_server.responses import OAuthError
+from interlock.auth.client.driver import Authorizer, drive
+from interlock.auth.client.providers import ClientCredentials
+from interlock.auth.client.token_manager import Seeker
+from interlock.auth.client.token_storage import FileRecords
+from interlock.auth.jose.jwt import BadToken
+from interlock.auth.jose.signer import base64url, new_key
 from interlock.auth.secrets import Secret
-from interlock.auth.seeker import Seeker
-from interlock.auth.signing import base64url, new_key
-from interlock.transport.authorizing import Authorizer, drive
-from interlock.transport.endpoints import endpoint_of
-from interlock.transport.runner import bind, serve_http
+from interlock.transport.http.runner.serve import bind, serve_http
+from interlock.web.outbound.endpoint import endpoint_of
 from interlock.wire.errors import HttpStatus, InterlockError
 
 PASSWORD = "correct horse battery"

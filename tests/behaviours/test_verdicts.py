@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import Client, Server
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import HandshakeFailed, PeerClosed
 from support.children import command_of, words, write_server
 from support.http_socket import served

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from interlock import AuthorizationServer, Client, Context, Server, Workload, WorkloadIdentity, WorkloadPlatform
-from interlock.auth.clients import JWT_BEARER
-from interlock.transport.runner import bind, serve_http
+from interlock.auth.authorization_server.client_metadata import JWT_BEARER
+from interlock.transport.http.runner.serve import bind, serve_http
 from interlock.wire.errors import AuthorizationFailed, LocalError
 from support.auth_house import AS, MCP, House
 from support.auth_tokens import NOW, jwk_of, signer, stranger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.folder_approval import approve_entry
-from interlock.client.config import read_config
+from interlock.client.config.entries import read_config
 from support.sitting import SRC, Sitting
 
 SERVER = """
@@ -124,7 +124,7 @@ def environment():
 
 
 def test_what_changes_after_the_approval_is_not_started(folder, monkeypatch):
-    monkeypatch.setattr("interlock.host.gate.Gate.launch", allow)
+    monkeypatch.setattr("interlock.host.gate.gate.Gate.launch", allow)
     entry = approve_entry(read_config(folder / ".mcp.json")["house"])
     assert entry.command().args == (sys.executable, "house.py")
     Path("house.py").write_text("other code")

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from interlock.cli import main as module
-from interlock.cli import run as run_module
-from interlock.cli.failing import CODES, Failure
+from interlock.cli.commands import run as run_module
+from interlock.cli.errors import CODES, Failure
 from interlock.cli.main import COMMANDS, main, overview
 from interlock.version import __version__
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.programs import PROGRAMS, Surroundings
-from interlock.client.config import read_config
+from interlock.client.config.entries import read_config
 
 HOME = Path("/home/me")
 FROM = {

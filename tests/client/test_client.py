@@ -11,10 +11,10 @@ import warnings
 import pytest
 
 from interlock import Client, Context, Keepalive, Patience, Server
-from interlock.client import lists
-from interlock.revisions.probing import Verdicts
+from interlock.client import list_cache
+from interlock.protocol.client.probe import Verdicts
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
 from interlock.wire.errors import (
     BadResult,
     CallTimeout,
@@ -243,7 +243,7 @@ async def test_a_cursor_that_comes_back_is_an_error_of_the_server():
 
 
 async def test_pages_without_end_are_an_error_of_the_server(monkeypatch):
-    monkeypatch.setattr(lists, "MOST_PAGES", 10)
+    monkeypatch.setattr(list_cache, "MOST_PAGES", 10)
     handler, asked = scripted(lambda cursor: (["a"], str(int(cursor or "0") + 1)))
     async with client_of(handler) as client:
         with pytest.raises(RemoteError, match="pages"):

@@ -7,8 +7,8 @@ import pytest
 
 from interlock import Client, ConfigError, read_config
 from interlock.client.http_target import HttpTarget
-from interlock.revisions.probing import Verdicts
-from interlock.transport.endpoints import endpoint_of
+from interlock.protocol.client.probe import Verdicts
+from interlock.web.outbound.endpoint import endpoint_of
 from interlock.wire.errors import ConnectionLost, InterlockError, LocalError
 from interlock.wire.limits import DEFAULT_LIMITS
 from support.http_peer import HttpPeer, http
@@ -25,9 +25,10 @@ def test_a_client_of_a_process_loads_nothing_of_http():
 import sys
 from interlock import Client, Server
 Client(["python", "server.py"]); Client(Server("s"))
-print([name for name in sys.modules if name.startswith("interlock") and ("http" in name or "outbound" in name)])
+http = ("interlock.transport.http.client", "interlock.transport.http.server", "interlock.web.outbound.client")
+print([name for name in sys.modules if name.startswith(http)])
 Client("http://127.0.0.1:8000/mcp")
-print("interlock.transport.http_client" in sys.modules)
+print("interlock.transport.http.client.link" in sys.modules)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert told.stdout.splitlines() == ["[]", "True"]

@@ -8,14 +8,14 @@ import pytest
 
 from interlock.client.http_target import HttpTarget
 from interlock.client.targets import target_of
-from interlock.revisions.http_probing import HttpProber
 from interlock.server.server import Server
-from interlock.transport.child import ChildChannel, Command
-from interlock.transport.http_client import HttpLink
+from interlock.transport.http.client.link import HttpLink
+from interlock.transport.http.client.probe import HttpProber
 from interlock.transport.memory import MemoryChannel
+from interlock.transport.stdio.child_process import ChildChannel, Command
 from interlock.wire.errors import LocalError
-from interlock.wire.frames import encode_call
 from interlock.wire.limits import DEFAULT_LIMITS, Limits
+from interlock.wire.messages import encode_call
 from interlock.wire.meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from support.deferred import define, needs_deferred
 from support.doubles import Channel, Receiver, turns

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 from interlock import ConfigError, Context, NotOpen, Server
-from interlock.host.audit import MemoryAudit
-from interlock.host.deeds import Denied
 from interlock.host.events import CatalogueChange
+from interlock.host.gate.action import Denied
+from interlock.host.gate.audit import MemoryAudit
+from interlock.host.gate.policy import Policy, Rule
 from interlock.host.host import Host
-from interlock.host.members import MemberChange, Seat, Unavailable
-from interlock.host.policy import Policy, Rule
+from interlock.host.servers.managed_server import MemberChange, Seat, Unavailable
 from interlock.host.user import Leave, ScriptedUser
 from interlock.wire.errors import ConnectionEnded, LocalError
 from interlock.wire.types.tools import ToolAnnotations

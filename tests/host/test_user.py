@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from interlock.host.deeds import Deed
+from interlock.host.gate.action import Deed
 from interlock.host.user import Absent, Ask, Leave, Notice, ScriptedUser, User
 
 ASK = Ask(deed=Deed("tool", "mail", "send"), shown="shown", why="why")

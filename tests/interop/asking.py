@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
-from interlock.revisions.rounds import STATE_REFUSED
+from interlock.protocol.client.probe import Verdicts
+from interlock.protocol.input.rounds import STATE_REFUSED
 from interlock.wire.errors import CannotAsk
 from interop.spoken import outcome
 from interop.told import our_server

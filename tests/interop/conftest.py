@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interop.environments import PEERS, PINS, RegistryUnreachable, node_project, python_of, script_in, unavailable
 from interop.told import served
 

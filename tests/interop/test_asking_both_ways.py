@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interop.asking import (
     OUR_SERVER,
     User,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interop.environments import PEERS
 from interop.test_our_client import VISITS
 from interop.told import story

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interlock import Change, Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interop.test_our_client import VISITS, visit_and_give_up
 from interop.test_what_servers_say import (
     ALL_LEVELS,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interop.spoken import every_handshake, every_revision
 from interop.test_our_client import VISITS, visit_and_give_up
 from interop.told import served

@@ -11,11 +11,11 @@ import pytest
 import yarl
 
 from interlock import Client, OAuth
-from interlock.auth.seeker import Seeker
-from interlock.revisions.probing import Verdicts
-from interlock.transport.authorizing import drive
-from interlock.transport.endpoints import endpoint_of
-from interlock.transport.runner import bind, serve_http
+from interlock.auth.client.driver import drive
+from interlock.auth.client.token_manager import Seeker
+from interlock.protocol.client.probe import Verdicts
+from interlock.transport.http.runner.serve import bind, serve_http
+from interlock.web.outbound.endpoint import endpoint_of
 from interop.environments import PEERS
 from interop.told import served, story
 from support.examples import loaded

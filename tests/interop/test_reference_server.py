@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from interlock import Client, Refused
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import CallTimeout, InvalidParams, MethodNotFound, UrlElicitationRequired
 from interlock.wire.types.content import EmbeddedResource, ImageContent, ResourceLink, TextContent
 from interop.told import served

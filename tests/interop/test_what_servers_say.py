@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import Client, Patience, Refused
-from interlock.revisions.client_edge import NotOffered
+from interlock.protocol.client.base import NotOffered
 from interop.spoken import every_handshake, outcome
 from support.wire_peer import HANDSHAKE, MODERN
 

@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from interlock.client.client import Client
-from interlock.revisions.http_message import Headers
 from interlock.server.context import BlockingContext, Context
 from interlock.server.server import Server
+from interlock.web.asgi.message import Headers
 from interlock.wire.errors import ConnectionClosed, LocalError
 from interlock.wire.exchange import LOCAL, Peer
 from interlock.wire.meta import RequestMeta

@@ -3,8 +3,8 @@
 import pytest
 
 from interlock.server.dispatch import Dispatch
-from interlock.server.home import home_of
 from interlock.server.lifespans import Lifespans
+from interlock.server.request_scope import home_of
 from interlock.wire.errors import LocalError, MethodNotFound
 from interlock.wire.exchange import Exchange, Peer
 

@@ -11,7 +11,7 @@ from interlock.server.context import Context
 from interlock.server.lifespans import Lifespans
 from interlock.server.server import Server
 from interlock.wire.errors import InternalError, InvalidParams, LocalError, Refused, ToolError
-from interlock.wire.frames import encode
+from interlock.wire.messages import encode
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
 from support.doubles import Spoken, turns
 from support.sessions import OverSession

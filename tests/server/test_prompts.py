@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from interlock.server.blocks import File, Image
+from interlock.server.content import File, Image
 from interlock.server.context import Context
+from interlock.server.execution.thread_pool import Threads
 from interlock.server.prompts import RegisteredPrompt
-from interlock.server.threads import Threads
 from interlock.wire.errors import InternalError, InvalidParams, LocalError, Refused, ToolError
 from interlock.wire.types.common import Icon
 from interlock.wire.types.content import EmbeddedResource, ImageContent, ResourceContents, TextContent

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from interlock.server.questions import Root
+from interlock.server.input import Root
 from interlock.server.roots import folder_of, within
 
 

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from interlock.revisions.param_headers import ParamHeader
 from interlock.revisions.table import REVISIONS
 from interlock.server.context import Context
 from interlock.server.server import Server
-from interlock.transport.keepalive import Keepalive
+from interlock.transport.http.param_headers import ParamHeader
+from interlock.transport.jsonrpc.keepalive import Keepalive
 from interlock.wire.errors import InvalidParams, LocalError, MethodNotFound, ResourceNotFound
 from interlock.wire.exchange import Exchange
-from interlock.wire.frames import encode
+from interlock.wire.messages import encode
 from interlock.wire.meta import SERVER_INFO
 from interlock.wire.methods import AUTHOR_METHOD, METHODS
 from interlock.wire.types.common import Icon
@@ -466,7 +466,7 @@ def test_run_refuses_what_its_carrier_does_not_know(carrier, options):
 
 def test_run_over_http_hands_its_options_on(monkeypatch):
     ran = []
-    monkeypatch.setattr("interlock.transport.runner.run_http", lambda app, **where: ran.append((app, where)))
+    monkeypatch.setattr("interlock.transport.http.runner.serve.run_http", lambda app, **where: ran.append((app, where)))
     full().run("http", host="127.0.0.2", port=7, path="/x", allowed_hosts=["a.example"])
     [(app, where)] = ran
     assert where == {"host": "127.0.0.2", "port": 7}

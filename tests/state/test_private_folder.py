@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from interlock.auth.records import FileRecords
+from interlock.auth.client.token_storage import FileRecords
 from interlock.state.private_folder import make_private_folder
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.state.memory_store import MemoryStore
+from interlock.state.memory import MemoryStore
 from interlock.state.sealing import Seal, new_key
 from interlock.wire.errors import LocalError, StoreError
 from support.properties import many

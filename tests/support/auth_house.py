@@ -10,12 +10,12 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
-from interlock.auth.clients import KnownClient, hash_secret
-from interlock.auth.issuer import AuthorizationServer
-from interlock.auth.passwords import hash_password
-from interlock.auth.steps import Ask, Said
-from interlock.state.memory_store import MemoryStore
-from interlock.transport.issuer_app import IssuerApp
+from interlock.auth.authorization_server.app import IssuerApp
+from interlock.auth.authorization_server.client_metadata import KnownClient, hash_secret
+from interlock.auth.authorization_server.passwords import hash_password
+from interlock.auth.authorization_server.server import AuthorizationServer
+from interlock.auth.flow import Ask, Said
+from interlock.state.memory import MemoryStore
 
 from .asgi import Talk, begin
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from interlock import OAuth
-from interlock.auth.steps import Ask
+from interlock.auth.flow import Ask
 from support.auth_world import NOTHING, Issuer, said
 from support.http_peer import HttpPeer, Request, Stream, http
 

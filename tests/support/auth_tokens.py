@@ -8,8 +8,8 @@ import hmac
 import json
 from typing import Any
 
-from interlock.auth.protection import Protection
-from interlock.auth.signing import Signer, base64url, new_key, thumbprint
+from interlock.auth.jose.signer import Signer, base64url, new_key, thumbprint
+from interlock.auth.resource_server.protection import Protection
 
 __all__ = [
     "ISSUER",

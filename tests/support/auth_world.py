@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
-from interlock.auth.challenges import Demand
-from interlock.auth.plans import OAuth
-from interlock.auth.records import MemoryRecords
+from interlock.auth.client.providers import OAuth
+from interlock.auth.client.token_manager import Seeker
+from interlock.auth.client.token_storage import MemoryRecords
+from interlock.auth.flow import Ask, Hold, Load, Prepare, Said, Save, Visit
 from interlock.auth.secrets import Secret
-from interlock.auth.seeker import Seeker
-from interlock.auth.steps import Ask, Hold, Load, Prepare, Said, Save, Visit
+from interlock.auth.www_authenticate import Demand
 
 __all__ = ["SERVER", "ISSUER", "REDIRECT", "Clock", "Issuer", "World", "said", "oauth", "basic_of", "NOTHING"]
 

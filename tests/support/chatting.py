@@ -5,14 +5,14 @@ import io
 from contextlib import asynccontextmanager
 
 from interlock import Context, Server
-from interlock.cli.chat_room import ChatRoom, Watched
-from interlock.cli.chat_screen import Screen
-from interlock.cli.floor import Floor
-from interlock.host.audit import MemoryAudit
-from interlock.host.conversation import Conversation
+from interlock.cli.chat.input_lock import Floor
+from interlock.cli.chat.loop import ChatRoom, Watched
+from interlock.cli.chat.screen import Screen
+from interlock.host.chat.conversation import Conversation
+from interlock.host.chat.host_tools import HostTools
+from interlock.host.gate.audit import MemoryAudit
 from interlock.host.host import Host
-from interlock.host.host_tools import HostTools
-from interlock.host.models.plain import PlainModel
+from interlock.host.models.offline import PlainModel
 from interlock.host.user import Leave, ScriptedUser
 
 __all__ = ["chat", "house", "said"]

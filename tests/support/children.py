@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Client, Command
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from support.wire_peer import WAIT
 
 __all__ = ["TELLS_PID", "alive", "client_of", "command_of", "exited", "group_of", "words", "write_server"]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interlock import Context, ResourceContents, Server, Suggestions, ToolError
-from interlock.cli import connecting
+from interlock.cli import connect
 from interlock.cli.main import main
-from interlock.cli.pointing import Aim
+from interlock.cli.target import Aim
 
 __all__ = ["Person", "aimed", "code_of", "demo"]
 
@@ -76,7 +76,7 @@ def aimed(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
         own.clear()
         return Aim("command", "demo", server)
 
-    monkeypatch.setattr(connecting, "aim_of", aim_of)
+    monkeypatch.setattr(connect, "aim_of", aim_of)
 
 
 def code_of(*words: str) -> int:

@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from interlock.wire.channel import Patience
 from interlock.wire.errors import ConnectionEnded
 from interlock.wire.exchange import Exchange, Peer, Question
-from interlock.wire.frames import Frame, encode, encode_call, encode_notice, read_frame
-from interlock.wire.link import Patience
+from interlock.wire.messages import Frame, encode, encode_call, encode_notice, read_frame
 
 __all__ = [
     "Channel",

@@ -14,7 +14,7 @@ from typing import Any
 
 import interlock
 from interlock import Client, Refused
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 
 from .warm_channel import warm_or_cold
 from .wire_peer import MODERN

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from support.http_handshake import ended, final, handshake, sse
 from support.http_peer import HttpPeer, Request, Script, Stream, answer, chunked
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from interlock.transport.runner import bind, serve_http
+from interlock.transport.http.runner.serve import bind, serve_http
 
 from .asgi import headers_of
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from interlock import Server
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
-from interlock.wire.link import Channel
+from interlock.wire.channel import Channel
 from support.wire_peer import CARRIERS, MODERN, WirePeer
 
 __all__ = [

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from interlock import Client
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.errors import ConnectionEnded, ConnectionLost, PeerClosed
 from support.doubles import Channel
 

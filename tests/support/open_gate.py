@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.host.deeds import Denied
+from interlock.host.gate.action import Denied
 from interlock.host.user import Ask, Leave
 
 __all__ = ["OpenGate"]

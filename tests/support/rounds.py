@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from interlock.revisions.answering import answer
-from interlock.revisions.asker import Asker
-from interlock.revisions.asking_rules import AskingRules
-from interlock.revisions.served import Served
-from interlock.revisions.stateless_server import refuse_to_ask
+from interlock.protocol.input.settings import AskingRules
+from interlock.protocol.input.strategy import Asker
+from interlock.protocol.request import Served
+from interlock.protocol.server.responder import answer
+from interlock.protocol.server.stateless import refuse_to_ask
 from interlock.revisions.table import NEWEST
-from interlock.state.memory_store import MemoryStore
+from interlock.state.memory import MemoryStore
 from interlock.state.sealing import Seal
 from interlock.wire.exchange import Handler, Peer, Principal, Question
-from interlock.wire.frames import encode
+from interlock.wire.messages import encode
 from interlock.wire.meta import NO_META
 from interlock.wire.methods import METHODS
 from interlock.wire.types.capabilities import ClientCapabilities

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.sqlite.store import SQLiteStore
 
 TASKS = 8
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock.state.memory_store import MemoryStore
-from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.memory import MemoryStore
+from interlock.state.sqlite.store import SQLiteStore
 from interlock.state.store import Bounds, State
 from support.idle import until_idle
 

@@ -3,8 +3,8 @@
 import asyncio
 import io
 
-from interlock.cli.chat_screen import Screen
-from interlock.cli.chat_user import TerminalUser
+from interlock.cli.chat.screen import Screen
+from interlock.cli.chat.user import TerminalUser
 
 __all__ = ["Typist", "at_terminal"]
 

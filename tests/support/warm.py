@@ -31,7 +31,7 @@ _parent: subprocess.Popen[bytes] | None = None
 def nursery() -> Iterator[None]:
     """The process that forks, as long as this lasts."""
     global _door, _parent
-    from interlock.transport.child import Command
+    from interlock.transport.stdio.child_process import Command
 
     _door, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = [sys.executable, "-P", __file__, str(far.fileno())]
@@ -134,8 +134,8 @@ def main() -> None:
 
 def _import_all() -> None:
     import interlock
-    import interlock.cli.run
-    import interlock.transport.stdio_server
+    import interlock.cli.commands.run
+    import interlock.transport.stdio.server
 
     for name in interlock.__all__:
         getattr(interlock, name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.transport.lines import LineChannel
+from interlock.transport.stdio.line_channel import LineChannel
 from interlock.wire.errors import ConnectionClosed
 from support.warm import Process, available
 

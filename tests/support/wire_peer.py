@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Client, Command
-from interlock.revisions.opening import ServerSide
+from interlock.protocol.server.router import ServerSide
 from interlock.revisions.table import REVISIONS
-from interlock.transport.child import ChildChannel
-from interlock.transport.duplex import Duplex
+from interlock.transport.jsonrpc.connection import Duplex
 from interlock.transport.memory import memory_pair
+from interlock.transport.stdio.child_process import ChildChannel
+from interlock.wire.channel import Channel
 from interlock.wire.errors import ConnectionEnded
 from interlock.wire.limits import DEFAULT_LIMITS, Limits
-from interlock.wire.link import Channel
 
 from . import warm
 from .transcripts import Transcript
@@ -298,7 +298,7 @@ async def _play(script: Script, peer: WirePeer) -> None:
 
 
 def _no_memory() -> Any:
-    from interlock.revisions.probing import Verdicts
+    from interlock.protocol.client.probe import Verdicts
 
     return Verdicts()
 
@@ -329,7 +329,7 @@ async def _relay(serve: Callable[[Channel], Awaitable[None]]) -> AsyncIterator[s
     import socket
     import tempfile
 
-    from interlock.transport.lines import LineChannel
+    from interlock.transport.stdio.line_channel import LineChannel
 
     with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
         address = os.path.join(folder, "s")

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from interlock.wire.channel import Patience
 from interlock.wire.errors import CannotAsk
 from interlock.wire.exchange import ANONYMOUS, LOCAL, Exchange, Lasting, Peer, Principal, Question
-from interlock.wire.link import Patience
 from interlock.wire.meta import NO_META
 from interlock.wire.types.capabilities import ClientCapabilities
 from interlock.wire.types.common import Implementation

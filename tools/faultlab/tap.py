@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+from interlock.wire.channel import Channel, Receiver
 from interlock.wire.errors import ConnectionEnded
-from interlock.wire.link import Channel, Receiver
 
 from .frames import CANCELLED
 from .lab import Problems

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from interlock import Client, InterlockError, Patience
-from interlock.revisions.probing import Verdicts
+from interlock.protocol.client.probe import Verdicts
 from interlock.wire.limits import Limits
 
 __all__ = ["Visit", "visit"]

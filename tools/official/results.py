@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from interlock.wire.display import display
+from interlock.wire.escaping import display
 
 __all__ = ["STATUSES", "Outcome", "judge", "last_words", "read_checks", "scenario_names", "summary", "table", "told"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, urlsplit
 
-from ..wire.display import display
 from ..wire.errors import AuthorizationFailed
+from ..wire.escaping import display
 
 __all__ = [
     "checked_url",

@@ -10,22 +10,22 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from ..client.config import ServerEntry
-from ..host.audit import FileAudit
-from ..host.deeds import Denied
-from ..host.gate import Gate
-from ..host.keeping import files_in
-from ..host.launching import Launch, bound, check_program, launch_of
-from ..host.leaves import Leaves
-from ..host.policy import Policy, Rule
+from ..client.config.entries import ServerEntry
+from ..host.gate.action import Denied
+from ..host.gate.audit import FileAudit
+from ..host.gate.gate import Gate
+from ..host.gate.permissions import Leaves
+from ..host.gate.policy import Policy, Rule
+from ..host.gate.record_lock import files_in
+from ..host.launch.launch import Launch, bound, check_program, launch_of
 from ..host.user import Absent, User
-from ..wire.display import display
 from ..wire.errors import InterlockError
-from .chat_screen import Screen
-from .chat_user import TerminalUser
-from .failing import USAGE, Failure
+from ..wire.escaping import display
+from .chat.screen import Screen
+from .chat.user import TerminalUser
+from .errors import USAGE, Failure
 from .state_folder import host_folder
-from .terminal import terminal_or_none
+from .terminal.prompt import terminal_or_none
 
 __all__ = ["approve_entry"]
 

@@ -14,26 +14,30 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from .failing import CODES, INTERRUPTED, USAGE, Failure
+from .errors import CODES, INTERRUPTED, USAGE, Failure
 
 __all__ = ["main", "COMMANDS", "overview"]
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # the word: its module, what follows it, what it does
-    "run": ("run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
-    "chat": ("chat", "[TARGET …] [--model …]", "talk with a model that uses servers, in charge of what it does"),
-    "list": ("list_all", "TARGET [tools …]", "what a server offers"),
-    "call": ("call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
-    "read": ("read", "TARGET URI", "what a resource holds"),
-    "prompt": ("prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
-    "complete": ("complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
-    "shell": ("shell", "TARGET", "all of these line by line, with history and completion"),
-    "doctor": ("doctor", "TARGET", "what is wrong with a server, and what to do"),
-    "listen": ("listen", "TARGET [tools|URI …]", "what changes, as it happens"),
-    "new": ("new", "NAME", "make a small project that passes its own tests"),
-    "install": ("install", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
-    "uninstall": ("uninstall", "NAME --to PROGRAM", "take it out again"),
-    "cost": ("cost", "TARGET", "what its tools cost a model, in tokens"),
+    "run": ("commands.run", "FILE[:OBJECT] [--http]", "serve a Server over stdio or HTTP"),
+    "chat": (
+        "chat.command",
+        "[TARGET …] [--model …]",
+        "talk with a model that uses servers, in charge of what it does",
+    ),
+    "list": ("commands.list", "TARGET [tools …]", "what a server offers"),
+    "call": ("commands.call", "TARGET TOOL [KEY=VALUE …]", "run a tool"),
+    "read": ("commands.read", "TARGET URI", "what a resource holds"),
+    "prompt": ("commands.prompt", "TARGET NAME [KEY=VALUE …]", "what a prompt says"),
+    "complete": ("commands.complete", "TARGET PROMPT KEY=TYPED", "what the server suggests for an argument"),
+    "shell": ("commands.shell", "TARGET", "all of these line by line, with history and completion"),
+    "doctor": ("doctor.command", "TARGET", "what is wrong with a server, and what to do"),
+    "listen": ("commands.listen", "TARGET [tools|URI …]", "what changes, as it happens"),
+    "new": ("commands.new", "NAME", "make a small project that passes its own tests"),
+    "install": ("install.command", "FILE[:OBJECT] --to PROGRAM", "put a server into the list of a program"),
+    "uninstall": ("install.uninstall", "NAME --to PROGRAM", "take it out again"),
+    "cost": ("commands.cost", "TARGET", "what its tools cost a model, in tokens"),
 }
 _FIRST = """\
 examples:
@@ -62,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = _act(words)
         sys.stdout.flush()
     except Failure as failure:
-        from .showing import note  # a command that succeeds starts without it
+        from .terminal.output import note  # a command that succeeds starts without it
 
         note(f"interlock {words[0]}: {failure.told()}")  # it may quote a server: broken before the terminal does
         code = failure.code

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import UNSET
 
-from ..revisions.client_edge import ClientEdge
-from ..revisions.client_side import ClientSide
-from ..revisions.identity import Identity
-from ..revisions.probing import Line, Verdicts
+from ..protocol.client.base import ClientEdge
+from ..protocol.client.identity import Identity
+from ..protocol.client.inbound import ClientSide
+from ..protocol.client.probe import Line, Verdicts
 from ..revisions.revision import Era
 from ..revisions.table import pick
-from ..transport.keepalive import Keepalive, Pinger
-from ..transport.pausing import movable_timeout
+from ..transport.jsonrpc.keepalive import Keepalive, Pinger
 from ..version import __version__
+from ..web.outbound.deadlines import movable_timeout
+from ..wire.channel import Patience
 from ..wire.errors import (
     CallTimeout,
     ConnectionEnded,
@@ -35,23 +36,22 @@ from ..wire.errors import (
 )
 from ..wire.exchange import Exchange, Peer, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.link import Patience
 from ..wire.meta import LOG_LEVEL
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Implementation, LogLevel
-from . import elsewhere
-from .answers import Answers, Callback, Roots
-from .attempts import Attempts
-from .calling import Calling, OnProgress, patience_of, running_loop, seconds_of
-from .explaining import explained, name_withheld, opening_error
-from .listening import Change, Listening, told_by
+from . import lazy_types
+from .callbacks import Answers, Callback, Roots
+from .connect_once import Attempts
+from .event_callbacks import Telling
+from .failures import explained, name_withheld, opening_error
+from .methods import Verbs, check_level
+from .request import Calling, OnProgress, patience_of, running_loop, seconds_of
+from .subscriptions import Change, Listening, told_by
 from .targets import ClientLine, Target, target_of
-from .telling import Telling
-from .verbs import Verbs, check_level
 
 if TYPE_CHECKING:
-    from ..transport.http_client import HttpLink
-    from ..transport.http_line import HttpLine
+    from ..transport.http.client.link import HttpLink
+    from ..transport.http.client.session_connection import HttpLine
     from .supervisor import Supervisor
 
 __all__ = ["Client", "OnProgress"]
@@ -85,7 +85,7 @@ class Client(Verbs):
         target: Any,
         *,
         headers: Mapping[str, str] | None = None,
-        auth: elsewhere.Plan | None = None,
+        auth: lazy_types.Plan | None = None,
         allowed_hosts: Iterable[str] = (),  # that may be spoken to without TLS, and inside (docs/http_client.md)
         revision: str | tuple[str, ...] | None = None,
         name: str = "interlock",
@@ -105,8 +105,8 @@ class Client(Verbs):
         connect_timeout: float = 60.0,
         probe_timeout: float = 3.0,  # from when a process has read the probe to when it gets `initialize`, too
         keepalive: Keepalive | None = Keepalive(),  # noqa: B008 - immutable
-        supervise: elsewhere.Supervision | bool = False,
-        on_state: elsewhere.OnState | None = None,
+        supervise: lazy_types.Supervision | bool = False,
+        on_state: lazy_types.OnState | None = None,
         limits: Limits = DEFAULT_LIMITS,
         verdicts: Verdicts = _SHARED_VERDICTS,
     ) -> None:
@@ -280,7 +280,7 @@ class Client(Verbs):
     # --- what is known about the server -----------------------------------------------------------
 
     @property
-    def state(self) -> elsewhere.State | None:
+    def state(self) -> lazy_types.State | None:
         """Where a supervised connection stands; None for one that is not supervised."""
         return self._supervisor.state if self._supervisor is not None else None
 
@@ -348,7 +348,7 @@ class Client(Verbs):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _supervised(self, rules: elsewhere.Supervision | bool, on_state: elsewhere.OnState | None) -> Supervisor:
+    def _supervised(self, rules: lazy_types.Supervision | bool, on_state: lazy_types.OnState | None) -> Supervisor:
         from .supervisor import Supervisor  # who does not ask for it starts without it
 
         hooks = self._ready, self._open, self._ended, self._heard

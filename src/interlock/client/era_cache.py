@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from ..auth.records import FileRecords
-from ..revisions.probing import Verdicts
+from ..auth.client.token_storage import FileRecords
+from ..protocol.client.probe import Verdicts
 from ..revisions.revision import Era
 from ..wire.errors import StoreError
 

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..auth.plans import Plan
-from ..revisions.http_probing import HttpProber
-from ..revisions.identity import Identity
+from ..auth.client.driver import Authorizer, Turn
+from ..auth.client.providers import Plan
+from ..protocol.client.identity import Identity
 from ..revisions.revision import Revision
-from ..transport.authorizing import Authorizer, Turn
-from ..transport.call_headers import call_headers, with_headers
-from ..transport.endpoints import Endpoint
-from ..transport.http_client import HttpLink
+from ..transport.http.client.call_headers import call_headers, with_headers
+from ..transport.http.client.link import HttpLink
+from ..transport.http.client.probe import HttpProber
+from ..web.outbound.endpoint import Endpoint
 from ..wire.errors import ConnectionEnded
 from ..wire.limits import Limits
 

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import msgspec
 
-from ..revisions.client_edge import meta_of
+from ..protocol.client.base import meta_of
 from ..wire.errors import BadResult
-from ..wire.loose import members_of
-from ..wire.reading import read_as
+from ..wire.json.lenient import members_of, read_as
 from ..wire.types.content import (
     AudioContent,
     EmbeddedResource,

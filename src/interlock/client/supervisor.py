@@ -3,7 +3,7 @@
     connecting → ready ⇄ degraded → recovering → ready, or failed
 
 Off unless it is asked for: it starts processes and sends pings on its own, and a client without it opens a lost
-connection again at the next call anyway. What was lost under way is repeated only where that is safe (repeating.py).
+connection again at the next call anyway. What was lost under way is repeated only where that is safe (retry_policy.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..revisions.client_edge import ClientEdge
-from ..revisions.stateless_client import rest_of
-from ..wire.display import display
+from ..protocol.client.base import ClientEdge
+from ..protocol.client.stateless import rest_of
+from ..wire.channel import Patience
 from ..wire.errors import (
     AuthorizationFailed,
     CallTimeout,
@@ -34,12 +34,12 @@ from ..wire.errors import (
     Refused,
     SpawnFailed,
 )
+from ..wire.escaping import display
 from ..wire.exchange import Exchange, Peer, Result
-from ..wire.link import Patience
-from .answers import Answers
-from .calling import Calling
-from .lists import CHANGE_OF
-from .repeating import OutcomeUnknown, Repeats
+from .callbacks import Answers
+from .list_cache import CHANGE_OF
+from .request import Calling
+from .retry_policy import OutcomeUnknown, Repeats
 
 __all__ = ["OnState", "State", "StateChange", "Supervision", "Supervisor", "is_hopeless"]
 

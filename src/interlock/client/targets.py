@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
-from ..revisions.client_edge import ClientEdge
-from ..revisions.client_side import ClientSide
-from ..revisions.probing import Prober
-from ..transport.child import ChildChannel, Command
-from ..transport.duplex import Duplex
-from ..transport.living import lives_of
+from ..protocol.client.base import ClientEdge
+from ..protocol.client.inbound import ClientSide
+from ..protocol.client.probe import Prober
+from ..transport.jsonrpc.connection import Duplex
+from ..transport.jsonrpc.serve import serve_channel
+from ..transport.jsonrpc.served_handler import lives_of
 from ..transport.memory import memory_pair
-from ..transport.serving import serve_channel
+from ..transport.stdio.child_process import ChildChannel, Command
+from ..wire.channel import Channel
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler
 from ..wire.limits import Limits
-from ..wire.link import Channel
 from ..wire.signatures import signature_of
 
 if TYPE_CHECKING:
-    from ..auth.plans import Plan
+    from ..auth.client.providers import Plan
     from .http_target import HttpTarget
 
 __all__ = ["ClientLine", "Target", "target_of"]
@@ -65,7 +65,7 @@ def target_of(
 ) -> Target | HttpTarget:
     """A URL, a server object, a command, an entry of a configuration, or a channel (or a function that makes one)."""
     if isinstance(target, str) and target[:8].lower().startswith(("http://", "https://")):
-        from ..transport.endpoints import endpoint_of  # who talks to a process starts without HTTP
+        from ..web.outbound.endpoint import endpoint_of  # who talks to a process starts without HTTP
         from .http_target import HttpTarget
 
         return HttpTarget(endpoint_of(target, headers, allowed_hosts=allowed_hosts), limits, auth=auth)
@@ -85,7 +85,7 @@ def _of_entry(
     target: Any, limits: Limits, headers: Mapping[str, str] | None, allowed_hosts: Iterable[str], auth: Plan | None
 ) -> Target | HttpTarget:
     """What it refers to is looked up now, so that mistakes show at once, and again for every connection."""
-    from .config import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
+    from .config.entries import ConfigError, ServerEntry, entry_in  # who names a server itself starts without it
 
     _check_no_code(target)
     entry = target if isinstance(target, ServerEntry) else entry_in(target)
@@ -93,7 +93,7 @@ def _of_entry(
         _check_no_url(headers, allowed_hosts, auth)
         entry.command()
         return Target(lambda: ChildChannel(entry.command(), limits), entry.key, entry.name)
-    from ..transport.endpoints import Endpoint, endpoint_of, hide_references
+    from ..web.outbound.endpoint import Endpoint, endpoint_of, hide_references
     from .http_target import HttpTarget
 
     hosts = allowed_hosts if isinstance(allowed_hosts, str) else tuple(allowed_hosts)

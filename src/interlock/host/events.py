@@ -16,7 +16,7 @@ from types import TracebackType
 import msgspec
 
 from ..wire.errors import LocalError
-from .members import MemberChange
+from .servers.managed_server import MemberChange
 from .user import Notice
 
 __all__ = ["CatalogueChange", "Event", "Events", "Following", "OnEvent"]

@@ -4,10 +4,9 @@
         tools = host.turn("what is new?").tools
         result = await host.use_tool(name, arguments)
 
-A host starts its servers and outlives all that they do, shows what they offer as one catalogue, and sends every
-request to any of them through one gate (gate.py): pins, policy, consent, call, cap, audit. It is used on the loop that
-started it.
-"""
+A host starts its servers and outlives all that they do, shows what they offer as one catalogue, and sends every request
+to any of them through one gate (host/gate/gate.py): pins, policy, consent, call, cap, audit. It is used on the loop
+that started it."""
 
 from __future__ import annotations
 
@@ -21,40 +20,40 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
-from ..client.calling import seconds_of
-from ..client.config import Config, read_config
+from ..client.config.entries import Config, read_config
 from ..client.era_cache import EraCache
-from ..client.listening import Change
-from ..wire.display import display
+from ..client.request import seconds_of
+from ..client.subscriptions import Change
 from ..wire.errors import LocalError
+from ..wire.escaping import display
 from ..wire.exchange import LOCAL, Principal
 from ..wire.types.common import LogLevel
-from .audit import Audit, FileAudit
-from .capping import Cap
-from .catalogue import Catalogue
-from .cost import of_tool, tokens
-from .deeds import Kind
+from .callbacks.callbacks import Questions
+from .callbacks.roots import Places, Rooting
+from .callbacks.sampling import Context, SamplingBounds
+from .callbacks.url_check import Opener, open_in_browser
+from .catalogue.catalogue import Catalogue
+from .catalogue.listing import Bounds, Offer, part_of
+from .catalogue.names import Identity, exposed
+from .catalogue.refresher import Shelving
+from .catalogue.token_estimate import of_tool, tokens
 from .events import CatalogueChange, Events, Following, OnEvent
-from .gate import Gate
-from .keeping import files_in
-from .launching import Launch
-from .leaves import Kept, Leaves
-from .members import Hooks, Member, MemberChange, Seat, member_in
+from .gate.action import Kind
+from .gate.audit import Audit, FileAudit
+from .gate.gate import Gate
+from .gate.permissions import Kept, Leaves
+from .gate.pins import Definition, Definitions, Item, Pins
+from .gate.policy import Policy
+from .gate.policy_file import read_policy
+from .gate.record_lock import files_in
+from .gate.result_cap import Cap
+from .launch.launch import Launch
+from .methods import Verbs
 from .models.model import Model
-from .names import Identity, exposed
-from .offers import Bounds, Offer, part_of
-from .pages import Opener, open_in_browser
-from .pins import Definition, Definitions, Item, Pins
-from .policy import Policy
-from .policy_file import read_policy
-from .questions import Questions
-from .rooting import Places, Rooting
-from .roster import MOST_SERVERS, Roster, same_name
-from .sampling import Context, SamplingBounds
-from .server_logs import ServerLogs
-from .shelving import Shelving
+from .servers.logs import ServerLogs
+from .servers.managed_server import Hooks, Member, MemberChange, Seat, member_in
+from .servers.manager import MOST_SERVERS, Roster, same_name
 from .user import Absent, Notice, NoticeKind, User
-from .verbs import Verbs
 
 __all__ = ["Host"]
 

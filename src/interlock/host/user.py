@@ -20,7 +20,7 @@ from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from .deeds import Deed, Scope
+from .gate.action import Deed, Scope
 
 __all__ = ["UNTOLD", "Absent", "Ask", "Leave", "Notice", "NoticeKind", "ScriptedUser", "User"]
 

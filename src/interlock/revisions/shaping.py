@@ -14,8 +14,8 @@ import msgspec
 
 from ..wire.errors import InvalidParams
 from ..wire.exchange import Among, BadArguments, Result
-from ..wire.frames import encode
-from ..wire.json_reader import read_own_json
+from ..wire.json.reader import read_own_json
+from ..wire.messages import encode
 from ..wire.meta import SERVER_INFO
 from ..wire.methods import METHODS
 from .revision import Revision

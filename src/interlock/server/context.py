@@ -12,12 +12,12 @@ from msgspec import UNSET, Raw
 
 from ..wire.errors import ConnectionClosed, LocalError
 from ..wire.exchange import Exchange, Peer, Principal, Question
-from ..wire.frames import encode
-from ..wire.json_reader import JsonReader
+from ..wire.json.reader import JsonReader
+from ..wire.messages import encode
 from ..wire.types.common import LOG_LEVELS
 from ..wire.types.resources import ResourceParams
-from . import elsewhere
-from .home import home_of
+from . import lazy_types
+from .request_scope import home_of
 
 __all__ = ["Context", "BlockingContext"]
 
@@ -42,7 +42,7 @@ class Context:
     """One request, as its handler sees it. Annotate a parameter with it; no ambient state is needed."""
 
     __slots__ = ("_told_roots", "exchange")
-    _told_roots: dict[str | None, list[elsewhere.Root]]  # by key; set by the first who asks
+    _told_roots: dict[str | None, list[lazy_types.Root]]  # by key; set by the first who asks
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -192,10 +192,10 @@ class Context:
         asking = _questions()
         asking.read_url(message, await self.exchange.ask(asking.ask_url(message, url, key)))
 
-    async def _sample(self, question: Question) -> elsewhere.Sampled:
+    async def _sample(self, question: Question) -> lazy_types.Sampled:
         return _questions().read_sample(await self.exchange.ask(question))
 
-    async def _roots(self, key: str | None) -> list[elsewhere.Root]:
+    async def _roots(self, key: str | None) -> list[lazy_types.Root]:
         return _questions().read_roots(await self.exchange.ask(_questions().ask_roots(key)))
 
     async def _within_roots(self, path: Any, key: str | None) -> bool:
@@ -208,8 +208,8 @@ class Context:
             self._told_roots[key] = await self._roots(key)
         return within(path, self._told_roots[key])
 
-    async def _read_resource(self, uri: str) -> list[elsewhere.ResourceContents]:
-        from .passing import Passed  # few read their own resources
+    async def _read_resource(self, uri: str) -> list[lazy_types.ResourceContents]:
+        from .registry.forwarding import Passed  # few read their own resources
 
         first = self.exchange
         asked = Passed(first, "resources/read", ResourceParams(uri=uri), lambda: Raw(encode({"uri": uri})))
@@ -242,9 +242,9 @@ class Context:
 @cache
 def _questions():
     """What a handler asks with, loaded with the first question: most never ask."""
-    from . import questions
+    from . import input
 
-    return questions
+    return input
 
 
 async def _nothing() -> None: ...
@@ -286,23 +286,23 @@ class BlockingContext(Context):
     def elicit_url(self, message: str, url: str, *, key: str | None = None) -> None:
         self._asked(self._elicit_url(message, url, key))
 
-    def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> elsewhere.Sampled:
+    def sample(self, messages: str | Sequence[Mapping[str, Any]], **options: Any) -> lazy_types.Sampled:
         return self._asked(super().sample(messages, **options))  # pyright: ignore[reportDeprecated]
 
-    def roots(self, *, key: str | None = None) -> list[elsewhere.Root]:
+    def roots(self, *, key: str | None = None) -> list[lazy_types.Root]:
         return self._asked(self._roots(key))
 
     def within_roots(self, path: Any, *, key: str | None = None) -> bool:
         return self._asked(self._within_roots(path, key))
 
-    def read_resource(self, uri: str) -> list[elsewhere.ResourceContents]:
+    def read_resource(self, uri: str) -> list[lazy_types.ResourceContents]:
         return self._asked(self._read_resource(uri))
 
     def once(self, key: str, act: Callable[[], Any], wanted: Any = Any) -> Any:
         """`act` runs in this thread."""
         done: bytes | None = self._asked(self._begin_once(key))
         if done is None:
-            from ..wire.acts import part_of_an_act  # few handlers have any
+            from ..wire.once import part_of_an_act  # few handlers have any
 
             result: bytes | None = None
             try:

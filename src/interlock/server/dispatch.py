@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Mapping
 
 from ..wire.errors import MethodNotFound
 from ..wire.exchange import Exchange, Filter, Handler, Result
-from .home import Home
 from .lifespans import Lifespans
+from .request_scope import Home
 
 __all__ = ["Dispatch"]
 

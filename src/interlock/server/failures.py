@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from os import urandom
 from typing import Any, cast
 
-from ..wire.display import display
 from ..wire.errors import Refused, ResourceNotFound, ToolError
+from ..wire.escaping import display
 from ..wire.exchange import ENDED
 
 __all__ = ["ends_the_run", "failure_text", "reference_to"]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..wire.errors import LocalError
-from ..wire.patterns import pattern
+from ..wire.lazy_regex import pattern
 from ..wire.types.common import Icon
 
 __all__ = ["checked_icons"]

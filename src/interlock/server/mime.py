@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..wire.patterns import pattern
+from ..wire.lazy_regex import pattern
 
 __all__ = ["guess_type", "is_mime_type", "is_text_type"]
 

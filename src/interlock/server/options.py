@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ..wire.errors import LocalError
-from ..wire.frames import encode
+from ..wire.messages import encode
 from ..wire.meta import check_author_keys
 
 __all__ = [
@@ -19,7 +19,10 @@ __all__ = [
     "named_by",
     "prompt_options",
     "resource_options",
+    "adding",
+    "bare_or_not",
 ]
+
 
 _TEXTS = ("name", "title", "description", "mime_type")
 _LIFESPAN = "register a function with @server.app_lifespan, @server.connection_lifespan or @server.request_lifespan"
@@ -88,7 +91,7 @@ def prompt_options() -> frozenset[str]:
 @cache
 def resource_options() -> frozenset[str]:
     """What may be said about a resource."""
-    from .resources import ResourceFacts  # as does one without resources
+    from .resources.resource import ResourceFacts  # as does one without resources
 
     return frozenset(ResourceFacts.__annotations__)
 
@@ -97,3 +100,25 @@ def check_uri_given(uri: Any) -> None:
     """`@server.resource` alone would swallow the function without a word."""
     if not isinstance(uri, str):
         raise LocalError("@server.resource needs a URI: @server.resource('notes://all') or, with variables, a template")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def adding(add: Callable[[F], None]) -> Callable[[F], F]:
+    """The decorator that adds the function it stands before, and leaves it as it is."""
+
+    def register(function: F) -> F:
+        add(function)
+        return function
+
+    return register
+
+
+def bare_or_not(name: str, function: Any, add: Callable[[Any], None]) -> Any:
+    """`@server.tool` stands before a function; `@server.tool(...)` makes the decorator that will."""
+    if function is None:
+        return adding(add)
+    if not callable(function):
+        raise LocalError(f"@server.{name}({function!r:.60}): say it by name, @server.{name}(name=…)")
+    return adding(add)(function)

@@ -17,15 +17,15 @@ from ..wire.exchange import Exchange, Result
 from ..wire.types.common import Icon
 from ..wire.types.content import Content
 from ..wire.types.prompts import GetPromptParams, Prompt, PromptArgument, PromptMessage
-from .blocks import BLOCK_TYPES, block_of
-from .calling import caller_of
-from .coercion import coerced
+from .arguments.coercion import coerced
+from .content import BLOCK_TYPES, block_of
 from .context import Context
+from .execution.invoke import caller_of
+from .execution.thread_pool import Threads
 from .failures import failure_text
 from .icons import checked_icons
-from .schema import docs_of, name_of, plain_name, read_signature
-from .streams import is_stream
-from .threads import Threads
+from .schema.signature import docs_of, name_of, plain_name, read_signature
+from .tools.generators import is_stream
 
 __all__ = ["RegisteredPrompt"]
 
@@ -78,7 +78,7 @@ class RegisteredPrompt:
             return self._signature.from_text(read)
 
     def _wrong(self, message: str, given: dict[str, str]) -> str:
-        from .mending import told_within  # few prompts are asked for wrongly
+        from .arguments.repair import told_within  # few prompts are asked for wrongly
 
         return told_within(message, given, self._signature)
 

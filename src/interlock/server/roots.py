@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from .questions import Root
+from .input import Root
 
 __all__ = ["folder_of", "within"]
 

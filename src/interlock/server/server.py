@@ -10,33 +10,32 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET
 
-from ..revisions.param_headers import ParamHeader
+from ..protocol.server.responder import Stamp
 from ..revisions.revision import Revision
-from ..revisions.stamp import Stamp
 from ..revisions.table import pick
 from ..state.sealing import Seal
-from ..transport.keepalive import Keepalive
-from ..transport.stdio_server import run_stdio
+from ..transport.http.param_headers import ParamHeader
+from ..transport.jsonrpc.keepalive import Keepalive
+from ..transport.stdio.server import run_stdio
 from ..wire.errors import LocalError
 from ..wire.exchange import Exchange, Filter, Principal, Result
 from ..wire.limits import DEFAULT_LIMITS, Limits
 from ..wire.types.capabilities import ServerCapabilities
 from ..wire.types.common import Icon, Implementation
 from ..wire.types.tools import ToolAnnotations
-from . import elsewhere
-from .about import About
-from .answers import Answers
-from .asking import asker_of
-from .bounds import Concurrency
-from .calling import ThreadPolicy
-from .changes import Admits, Relay
-from .decorators import adding, bare_or_not
+from . import lazy_types
 from .dispatch import Dispatch
-from .guards import Guards
+from .execution.concurrency import Concurrency
+from .execution.guards import Guards
+from .execution.invoke import ThreadPolicy
+from .execution.thread_pool import Threads
+from .handlers import About, Answers
 from .icons import checked_icons
+from .input_strategy import asker_of
 from .lifespans import Lifespans
-from .offers import Offers
 from .options import (
+    adding,
+    bare_or_not,
     check_facts,
     check_options,
     check_texts,
@@ -45,15 +44,16 @@ from .options import (
     prompt_options,
     resource_options,
 )
-from .outputs import OutputSchema
-from .threads import Threads
-from .tools import Asks, RegisteredTool
+from .registry.registry import Offers
+from .registry.subscriptions import Admits, Relay
+from .tools.output_schema import OutputSchema
+from .tools.tool import Asks, RegisteredTool
 
 __all__ = ["Server"]
 
 _TOOL_OPTIONS = named_by(RegisteredTool.__init__) - {"threads", "guards"}  # which are the server's own
 F = TypeVar("F", bound=Callable[..., Any])
-V = TypeVar("V", bound="elsewhere.Visible")
+V = TypeVar("V", bound="lazy_types.Visible")
 
 
 class Server:
@@ -80,10 +80,10 @@ class Server:
         threads: int = 32,
         state_keys: Sequence[bytes] = (),
         state_seconds: float = 600.0,
-        store: elsewhere.State | None = None,
-        visible: elsewhere.Visible | None = None,
-        auth: elsewhere.Protection | None = None,
-        **guards: Unpack[elsewhere.GuardOptions],
+        store: lazy_types.State | None = None,
+        visible: lazy_types.Visible | None = None,
+        auth: lazy_types.Protection | None = None,
+        **guards: Unpack[lazy_types.GuardOptions],
     ) -> None:
         check_options("Server", guards, _SERVER_OPTIONS)
         texts = {"name": name, "version": version, "title": title, "description": description}
@@ -119,7 +119,7 @@ class Server:
         self._dispatch = Dispatch(self, self._answers.table(), self._offers.methods, self.lives)
         self._guard(Guards(**guards), visible)
 
-    def _guard(self, guards: Guards, visible: elsewhere.Visible | None) -> None:
+    def _guard(self, guards: Guards, visible: lazy_types.Visible | None) -> None:
         self._guards = guards
         self.http_filter, self.stalls = guards.http_filter(), guards.stalls
         self.spread, self.share_rates = guards.spread, guards.share_rates
@@ -153,7 +153,7 @@ class Server:
         """
         if not (isinstance(cast(Any, prefix), str) and isinstance(cast(Any, other), Server)):
             raise LocalError("mount(prefix, other) takes a text and a Server")
-        from .mounting import Mount  # few servers hold others
+        from .registry.mounting import Mount  # few servers hold others
 
         self._offers.mount(Mount(prefix, other, other._offers, self._offers))
         self.lives.mount(other.lives)
@@ -234,17 +234,17 @@ class Server:
         tool = RegisteredTool(function, threads=self._threads, guards=self._guards, **facts)
         self._offers.add("tools", tool.name, tool)
 
-    def resource(self, uri: str, **facts: Unpack[elsewhere.ResourceFacts]) -> Callable[[F], F]:
+    def resource(self, uri: str, **facts: Unpack[lazy_types.ResourceFacts]) -> Callable[[F], F]:
         """Offer what a function returns as the resource at `uri`.
 
-        With variables (`notes://{id}`, see uri_templates.py) the function takes them as parameters, and answers for
-        every URI of that shape that is no resource of its own; of several templates the first one registered.
-        """
+        With variables (`notes://{id}`, see server/resources/uri_template.py) the function takes them as parameters, and
+        answers for every URI of that shape that is no resource of its own; of several templates the first one
+        registered."""
         check_uri_given(uri)
         check_facts("resource", facts, resource_options())
         return adding(lambda function: self.add_resource(uri, function, **facts))
 
-    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[elsewhere.ResourceFacts]) -> None:
+    def add_resource(self, uri: str, function: Callable[..., Any], **facts: Unpack[lazy_types.ResourceFacts]) -> None:
         """The same as a plain call, with the facts that `resource` takes. From any thread, also while reads run."""
         check_uri_given(uri)
         check_facts("resource", facts, resource_options())
@@ -296,7 +296,7 @@ class Server:
         return self._own("notifications", name)
 
     def _own(self, kind: str, name: str) -> Callable[[F], F]:
-        from .own_methods import OwnMethod, check_method, check_notification  # few servers have any
+        from .custom_methods import OwnMethod, check_method, check_notification  # few servers have any
 
         (check_method if kind == "methods" else check_notification)(name)
         return adding(lambda function: self._offers.add(kind, name, OwnMethod(function, self._threads)))
@@ -343,13 +343,13 @@ class Server:
         return () if found is None else found.scopes
 
     def asgi(
-        self, *, limits: Limits = DEFAULT_LIMITS, drain: float = 5.0, **options: Unpack[elsewhere.HttpOptions]
-    ) -> elsewhere.HttpApp:
+        self, *, limits: Limits = DEFAULT_LIMITS, drain: float = 5.0, **options: Unpack[lazy_types.HttpOptions]
+    ) -> lazy_types.HttpApp:
         """An ASGI application that serves this server over HTTP, alone or mounted in another one (which then takes
         its `lifespan`). With `state` it is one of several that serve the same sessions. Calls in flight have `drain`
         seconds to end when the ASGI server stops.
         """
-        from ..transport.http_server import HttpApp  # a server over stdio starts without it
+        from ..transport.http.server.app import HttpApp  # a server over stdio starts without it
 
         return HttpApp(self, limits=limits, drain=drain, **options)
 
@@ -366,7 +366,7 @@ class Server:
         connections_per_address: int | None = None,
         workers: int | None = None,
         heartbeat_timeout: float | None = None,
-        **options: Unpack[elsewhere.HttpOptions],
+        **options: Unpack[lazy_types.HttpOptions],
     ) -> None:
         """Serve over stdio until the client goes, or over HTTP (at 127.0.0.1, port 8000, unless `host` and `port` say
         otherwise), until the process is told to stop. Calls in flight then get `drain` seconds (5); at most
@@ -377,7 +377,7 @@ class Server:
         given |= {"connections_per_address": connections_per_address, "heartbeat_timeout": heartbeat_timeout}
         where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if carrier == "http":
-            from ..transport.runner import run_http
+            from ..transport.http.runner.serve import run_http
 
             if keepalive is not None:
                 told = "over HTTP no connection is pinged, leave it out; timing=Timing(quiet=...) says how often"

@@ -121,7 +121,7 @@ class Seal:
 
     def _remember(self) -> Store:
         """In this process alone."""
-        from .memory_store import MemoryStore  # few servers have states that count once
+        from .memory import MemoryStore  # few servers have states that count once
 
         self._store = MemoryStore()
         return self._store

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import msgspec
 
-from ..wire.display import display
 from ..wire.errors import LocalError
+from ..wire.escaping import display
 from ..wire.limits import MIB
 
 __all__ = [

@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import Any
 
 from ..client.client import Client
-from ..revisions.probing import Verdicts
+from ..protocol.client.probe import Verdicts
+from ..transport.jsonrpc.serve import serve_channel
 from ..transport.memory import memory_pair
-from ..transport.serving import serve_channel
+from ..wire.channel import Channel, Patience
 from ..wire.errors import LocalError
 from ..wire.exchange import Handler
-from ..wire.link import Channel, Patience
 from .recording import recording
 from .script import Script
 from .transcript import Transcript

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..wire.channel import Channel, Receiver
 from ..wire.errors import ConnectionEnded
-from ..wire.link import Channel, Receiver
 from .transcript import Transcript
 
 __all__ = ["RecordingChannel", "recording"]

@@ -11,8 +11,8 @@ from typing import Any, Literal, Self, cast
 
 import msgspec
 
-from ..wire.display import display
-from ..wire.loose import one_or_more
+from ..wire.escaping import display
+from ..wire.json.lenient import one_or_more
 
 __all__ = ["Script", "UnexpectedQuestion"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from ..wire.display import display
+from ..wire.escaping import display
 from ..wire.meta import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 
 __all__ = ["Line", "Sender", "Transcript"]

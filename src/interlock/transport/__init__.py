@@ -1,11 +1,11 @@
 """How bytes move. What a carrier of your own needs is importable from here (docs/custom_transports.md)."""
 
+from ..wire.channel import Channel, Receiver
 from ..wire.errors import ConnectionClosed, ConnectionEnded, ConnectionLost, NotOpen, PeerClosed
-from ..wire.framing import LineFramer, Oversized
 from ..wire.limits import DEFAULT_LIMITS, Limits
-from ..wire.link import Channel, Receiver
-from .duplex import Duplex
-from .serving import serve_channel
+from ..wire.line_framing import LineFramer, Oversized
+from .jsonrpc.connection import Duplex
+from .jsonrpc.serve import serve_channel
 
 __all__ = [
     "Channel",

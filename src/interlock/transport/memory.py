@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from ..wire.channel import Receiver
 from ..wire.errors import ConnectionClosed, ConnectionEnded, NotOpen, PeerClosed
-from ..wire.link import Receiver
 
 __all__ = ["MemoryChannel", "memory_pair"]
 

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from .display import display
+from .escaping import display
 
 __all__ = [
     "InterlockError",

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Raw
 
+from .channel import Outlet, Patience
 from .errors import CannotAsk
-from .link import Outlet, Patience
 from .meta import NO_META, RequestMeta
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
 
 if TYPE_CHECKING:
-    from .acts import Acts
+    from .once import Acts
 
 __all__ = [
     "Exchange",
@@ -111,7 +111,7 @@ class Peer(msgspec.Struct, eq=False):
     lines: HeaderLines | None = None
     """Over HTTP; `headers` reads them when somebody wants to see them."""
     log_meter: Any = None
-    """Counts the log messages sent to it; None before the first one (revisions/log_meter.py)."""
+    """Counts the log messages sent to it; None before the first one (protocol/throttling.py)."""
 
     @property
     def name(self) -> str:
@@ -240,7 +240,7 @@ class Exchange:
     def _acts(self) -> Acts:
         """Made for the few requests that have any."""
         if self._done is None:
-            from .acts import Acts
+            from .once import Acts
 
             self._done = Acts()
         return self._done

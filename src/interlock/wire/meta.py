@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from .errors import LocalError
-from .patterns import pattern
+from .lazy_regex import pattern
 from .types.capabilities import ClientCapabilities
 from .types.common import Implementation
 

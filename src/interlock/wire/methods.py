@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from .decoders import decoder
-from .json_reader import JsonReader
+from .json.decoder import decoder
+from .json.reader import JsonReader
 from .types.common import Noun
 from .types.completion import CompleteParams
 from .types.lifecycle import EmptyParams, InitializeParams, SetLevelParams
-from .types.notices import ListenParams
+from .types.notifications import ListenParams
 from .types.prompts import GetPromptParams
 from .types.resources import ResourceParams
 from .types.tools import CallToolParams, ListParams

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, cast
 
-from .patterns import pattern
+from .lazy_regex import pattern
 
 __all__ = ["REDACTED", "may_hold_secrets", "redact_secrets", "redact_url_passwords"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from .errors import MessageTooLarge
-from .framing import joined
+from .line_framing import joined
 
 __all__ = ["Event", "EventParser", "encode_event", "COMMENT"]
 

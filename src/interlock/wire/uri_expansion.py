@@ -1,8 +1,7 @@
 """From a URI template and values to a URI: the expressions of RFC 6570, all four levels.
 
-A client expands whatever template a server lists; a server reads URIs back as well (server/uri_templates.py) and so
-accepts less, but writes by the same rules.
-"""
+A client expands whatever template a server lists; a server reads URIs back as well (server/resources/uri_template.py)
+and so accepts less, but writes by the same rules."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import sys
 import time
 
 from interlock import Context, Server
-from interlock.transport.http_server import SessionBounds
+from interlock.transport.http.server.app import SessionBounds
 
 server = Server("many")
 

@@ -16,7 +16,7 @@ from interlock.wire.types.common import LOG_LEVELS, Noun
 from interlock.wire.types.completion import CompleteParams, PromptRef, ResourceRef
 from interlock.wire.types.content import CONTENT_TYPES, Content, ResourceContents
 from interlock.wire.types.lifecycle import DiscoverResult, InitializeParams, SetLevelParams
-from interlock.wire.types.notices import Cancelled, ListenParams, Progress
+from interlock.wire.types.notifications import Cancelled, ListenParams, Progress
 from interlock.wire.types.prompts import GetPromptParams, Prompt, PromptMessage
 from interlock.wire.types.resources import Resource, ResourceParams, ResourceTemplate
 from interlock.wire.types.tools import CallToolParams, ListParams, Tool

@@ -9,11 +9,11 @@ from random import Random
 from typing import Any, Protocol
 
 from interlock import Client
-from interlock.cli.run import load_server
-from interlock.transport.child import ChildChannel
-from interlock.transport.duplex import Duplex
+from interlock.cli.commands.run import load_server
+from interlock.transport.jsonrpc.connection import Duplex
+from interlock.transport.jsonrpc.serve import serve_channel
 from interlock.transport.memory import memory_pair
-from interlock.transport.serving import serve_channel
+from interlock.transport.stdio.child_process import ChildChannel
 
 from ..frames import call, cancel
 from ..lab import SERVERS, Lab, Problems

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from interlock import Client, Supervision, SyncClient
-from interlock.cli.run import load_server
+from interlock.cli.commands.run import load_server
 
 from ..accounts import Account, cpu_when_idle
 from ..hostile_peers import hostile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from interlock import Client, Server
-from interlock.cli.run import load_server
+from interlock.cli.commands.run import load_server
 
 from ..accounts import BUSY, IDLE, Account, cpu_when_idle
 from ..lab import SERVERS, Lab, Problems

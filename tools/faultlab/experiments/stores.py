@@ -8,7 +8,7 @@ import signal
 from statistics import median
 from time import monotonic
 
-from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.sqlite.store import SQLiteStore
 
 from ..lab import Lab, Problems
 

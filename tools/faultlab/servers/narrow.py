@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from interlock import Server
-from interlock.transport.stdio_server import serve_stdio, take_stdio
+from interlock.transport.stdio.server import serve_stdio, take_stdio
 from interlock.wire.limits import Limits
 
 server = Server("narrow", version="1")

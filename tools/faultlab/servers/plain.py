@@ -4,7 +4,7 @@ import asyncio
 import gc
 
 from interlock import Context, Server
-from interlock.transport.runs import Runs
+from interlock.transport.jsonrpc.executor import Runs
 
 server = Server("plain", version="1")
 seen = {"started": 0, "ended": 0}

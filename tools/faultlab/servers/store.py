@@ -6,7 +6,7 @@ python store.py FILE NAME STREAMS
 import asyncio
 import sys
 
-from interlock.state.sqlite_store import SQLiteStore
+from interlock.state.sqlite.store import SQLiteStore
 
 TASKS = 8
 

@@ -13,14 +13,14 @@ import time
 from typing import Any
 
 from interlock import Context, Server
-from interlock.transport import http_protocol
-from interlock.transport.http_server import SessionBounds, Timing
-from interlock.transport.runner import run_http
+from interlock.transport.http.runner import protocol
+from interlock.transport.http.runner.serve import run_http
+from interlock.transport.http.server.app import SessionBounds, Timing
 from interlock.wire.limits import Limits
 
 options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-http_protocol._HEAD_SECONDS = options.get("head", http_protocol._HEAD_SECONDS)
-http_protocol._TAKES_NOTHING = options.get("unread", http_protocol._TAKES_NOTHING)
+protocol._HEAD_SECONDS = options.get("head", protocol._HEAD_SECONDS)
+protocol._TAKES_NOTHING = options.get("unread", protocol._TAKES_NOTHING)
 server = Server("web", version="1", rate_limits=None)  # all of an experiment's clients are one caller
 seen = {"started": 0, "ended": 0}
 book = os.open(os.environ.get("FAULTLAB_LEDGER", os.devnull), os.O_WRONLY | os.O_APPEND)

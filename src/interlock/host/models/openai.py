@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import msgspec
 
-from ...wire.display import display
-from .fitting import Names, fit_tool, joined, picture_type, sound_type
+from ...wire.escaping import display
+from .http_service import Service, key_in
 from .model import (
     Ability,
     End,
@@ -25,8 +25,8 @@ from .model import (
     TextPart,
     Usage,
 )
-from .pieces import block_text, call_of, json_of, members_of, number_in
-from .service import Service, key_in
+from .parsing import block_text, call_of, json_of, members_of, number_in
+from .sanitize import Names, fit_tool, joined, picture_type, sound_type
 
 __all__ = ["OpenAIModel"]
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
-__all__ = ["Role", "Icon", "Annotations", "Implementation", "Noun", "LogLevel", "LOG_LEVELS"]
+__all__ = [
+    "Role",
+    "Icon",
+    "Annotations",
+    "Implementation",
+    "Noun",
+    "LogLevel",
+    "LOG_LEVELS",
+    "MayAskParams",
+]
+
 
 Role = Literal["user", "assistant"]
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -52,3 +62,10 @@ class Implementation(Noun):
 
 
 Meta = dict[str, Any]
+
+
+class MayAskParams(Noun):
+    """Params of a method whose handler may ask the client (basic/patterns/mrtr)."""
+
+    input_responses: dict[str, Raw] | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET

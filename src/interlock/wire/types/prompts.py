@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
-from .asking import MayAskParams
-from .common import Icon, Meta, Noun, Role
+from .common import Icon, MayAskParams, Meta, Noun, Role
 
 __all__ = ["Prompt", "PromptArgument", "PromptMessage", "GetPromptParams"]
 

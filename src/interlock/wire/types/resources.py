@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType, field
 
 from ..meta import RequestMeta
-from .asking import MayAskParams
-from .common import Annotations, Icon, Meta, Noun
+from .common import Annotations, Icon, MayAskParams, Meta, Noun
 
 __all__ = ["Resource", "ResourceTemplate", "ResourceParams"]
 

@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, field
 
 from ..meta import RequestMeta
-from .asking import MayAskParams
-from .common import Icon, Meta, Noun
+from .common import Icon, MayAskParams, Meta, Noun
 
 __all__ = ["Tool", "ToolAnnotations", "CallToolParams", "ListParams"]
 
